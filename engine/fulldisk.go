@@ -187,10 +187,13 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 			// when the segment can be flushed.
 			return false, nil
 		}
-		w.reclaimNext = false
 		if job := db.tree.NewReclaim(); job != nil {
+			w.reclaimNext = false
 			w.compaction = db.timeJob(job, 0)
 			return true, nil
+		}
+		if cause == nil && db.tree.Failure() == nil {
+			return false, nil // a Compact is under way, which wakes the worker
 		}
 	}
 	w.reclaimNext = cause != nil
