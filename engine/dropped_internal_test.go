@@ -59,3 +59,56 @@ func TestLookupDuringDrop(t *testing.T) {
 		}
 	}
 }
+
+// TestDropsAreForgotten creates and drops tables, half of them beside a snapshot. The database must
+// keep no drop longer than a reader that is older.
+func TestDropsAreForgotten(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		db, err := Open("db", Options{FS: vfs.NewMem(), NoSync: noSync, Testing: TestHooks{Manual: true}, SegmentBytes: 64 << 10})
+		must(t, "Open", err)
+		round := func() {
+			t.Helper()
+			must(t, "CreateTable", db.CreateTable(t.Context(), "Things"))
+			must(t, "DeleteTable", db.DeleteTable(t.Context(), "Things"))
+		}
+		most := 0
+		for range 10_000 {
+			round()
+			most = max(most, db.drops.Len())
+		}
+		if most > 2500 { // with NoSync, those of some segments
+			t.Errorf("NoSync %t: %d of 10000 drops are kept", noSync, most)
+		}
+		must(t, "CreateTable", db.CreateTable(t.Context(), "Kept"))
+		id := db.catalog.Load().Lookup("Kept").ID
+		_, err = db.Apply(t.Context(), "Kept", store.Insert(edm.Entity{Key: edm.Key{Row: "r"}}))
+		must(t, "Apply", err)
+		snap, err := db.Snapshot()
+		must(t, "Snapshot", err)
+		must(t, "DeleteTable", db.DeleteTable(t.Context(), "Kept"))
+		for range 1000 {
+			round()
+		}
+		must(t, "Compact", db.Compact(t.Context()))
+		if _, err := snap.Get(t.Context(), "Kept", edm.Key{Row: "r"}); err != nil || db.isDropped(id) {
+			t.Errorf("NoSync %t: a snapshot of a dropped table: %v; no reader is left %t", noSync, err, db.isDropped(id))
+		}
+		if n := db.drops.Len(); n < 1000 {
+			t.Errorf("NoSync %t: %d drops are kept beside an older snapshot, want 1000", noSync, n)
+		}
+		must(t, "Close", snap.Close())
+		for range 2000 {
+			round()
+		}
+		must(t, "Flush", db.Flush(t.Context()))
+		round()
+		if !db.isDropped(id) {
+			t.Errorf("NoSync %t: the rows of a dropped table are kept without a reader", noSync)
+		}
+		must(t, "Compact", db.Compact(t.Context()))
+		if stats, err := db.Stats(); err != nil || stats.Entities != 0 {
+			t.Errorf("NoSync %t: %d entities are left, %v", noSync, stats.Entities, err)
+		}
+		must(t, "Close", db.Close())
+	}
+}

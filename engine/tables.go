@@ -152,7 +152,7 @@ func (db *DB) logCatalog(c *commitlog.Commit, change func(*catalog.Catalog) (cat
 	c.OnAppend = func(seq uint64) { db.logged.Store(&catalog.Logged{Catalog: ch.After, Seq: seq}) }
 	// Snapshots see the catalog and the sequence number change together.
 	c.OnApply = func(seq uint64) {
-		db.drops.Add(ch.Dropped, seq)
+		db.drops.Add(ch.Dropped, seq, db.log.FinalSeq())
 		db.catalog.Store(ch.After)
 	}
 	return pending, db.log.Append(c)
@@ -165,11 +165,5 @@ func (db *DB) isDropped(table uint32) bool {
 	if table < catalog.FirstTableID || table >= cat.Next() || cat.Live(table) {
 		return false
 	}
-	seq := db.drops.Seq(table)
-	if db.opts.NoSync && seq > db.log.DurableSeq() {
-		// A crash could undo the drop, and then the rows must be there.
-		return false
-	}
-	readers := db.log.Registered()
-	return len(readers) == 0 || readers[0] >= seq
+	return db.drops.Seq(table) <= db.log.FinalSeq()
 }

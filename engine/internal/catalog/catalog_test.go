@@ -99,8 +99,8 @@ func TestCatalogsAreImmutable(t *testing.T) {
 		t.Error("a change of one catalog changes another")
 	}
 	var drops Drops
-	drops.Add(0, 6)
-	drops.Add(16, 7)
+	drops.Add(0, 6, 0)
+	drops.Add(16, 7, 0)
 	if drops.Seq(16) != 7 || drops.Seq(17) != 0 {
 		t.Errorf("tables 16 and 17 were dropped at %d and %d, want 7 and 0", drops.Seq(16), drops.Seq(17))
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -83,31 +84,48 @@ func (l *Logged) Pending(published uint64) uint64 {
 	return 0
 }
 
-// Drops has the sequence numbers at which tables were dropped since Open. All
-// methods may be called concurrently. The zero Drops is empty.
+// Drops has the sequence numbers at which tables were dropped since Open, as long as
+// they matter. All methods may be called concurrently. The zero Drops is empty.
 type Drops struct {
 	mu sync.Mutex
 	// +checklocks:mu
 	seqs map[uint32]uint64 // by table id
+	// +checklocks:mu
+	most int // length of seqs at which final drops are forgotten
 }
 
-// Add notes that the change at seq dropped a table; id 0 is none.
-func (d *Drops) Add(id uint32, seq uint64) {
+// minDrops is the least length of Drops at which final drops are forgotten.
+const minDrops = 128
+
+// Add notes that the change at seq dropped a table; id 0 is none. Earlier drops up to
+// final may be forgotten.
+func (d *Drops) Add(id uint32, seq, final uint64) {
 	if id == 0 {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seqs == nil {
-		d.seqs = make(map[uint32]uint64)
+		d.seqs, d.most = make(map[uint32]uint64), minDrops
+	}
+	if len(d.seqs) >= d.most {
+		maps.DeleteFunc(d.seqs, func(_ uint32, seq uint64) bool { return seq <= final })
+		d.most = max(minDrops, 2*len(d.seqs))
 	}
 	d.seqs[id] = seq
 }
 
 // Seq returns the sequence number at which a table was dropped, 0 if that was
-// before Open.
+// before Open or is forgotten.
 func (d *Drops) Seq(id uint32) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seqs[id]
+}
+
+// Len returns the number of drops that are kept.
+func (d *Drops) Len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.seqs)
 }

@@ -55,7 +55,7 @@ func TestChangeCost(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						drops.Add(ch.Dropped, uint64(i))
+						drops.Add(ch.Dropped, uint64(i), 0)
 						c = ch.After
 					}
 				}) / changes

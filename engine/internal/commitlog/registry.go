@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -61,4 +62,19 @@ func (l *Log) Registered() []uint64 {
 	l.readers.mu.Lock()
 	defer l.readers.mu.Unlock()
 	return slices.Compact(slices.Clone(l.readers.seqs))
+}
+
+// FinalSeq returns a sequence number. Every reader, also a later one, sees each applied record up to
+// it, and no crash can undo it.
+func (l *Log) FinalSeq() uint64 {
+	final := uint64(math.MaxUint64)
+	if l.o.NoSync {
+		final = l.DurableSeq()
+	}
+	l.readers.mu.Lock()
+	defer l.readers.mu.Unlock()
+	if len(l.readers.seqs) > 0 {
+		final = min(final, l.readers.seqs[0])
+	}
+	return final
 }
