@@ -17,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/backup/backuptest"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -177,6 +178,25 @@ func TestRestoreAt(t *testing.T) {
 			t.Errorf("%+v restores %+v, %v; want %s", c.o, list, err, ids[c.want])
 		}
 		e.ok(removeAll(e.disk, "restored"))
+	}
+}
+
+// TestRestoredNumbers restores a backup twice. The databases have one id, so their next files must
+// have different numbers.
+func TestRestoredNumbers(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.mustCreate(r)
+	var next []uint64
+	for _, dest := range []string{"one", "two"} {
+		_, err := r.Restore(t.Context(), e.disk, dest, backup.RestoreOptions{})
+		e.ok(err)
+		m, err := manifest.Read(e.disk, dest+"/"+account)
+		e.ok(err)
+		next = append(next, m.NextFile)
+	}
+	if next[0] == next[1] {
+		t.Errorf("both go on with the number %d", next[0])
 	}
 }
 

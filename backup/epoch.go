@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"math"
@@ -92,5 +93,8 @@ func (r *Repository) raiseEpoch(ctx context.Context, account string, fsys vfs.FS
 	}
 	m.Epoch++
 	m.Version = 0 // the present one, which has an epoch
+	if err := m.SkipNumbers(rand.Reader); err != nil {
+		return err
+	}
 	return dbmanifest.Write(fsys, dir, m)
 }

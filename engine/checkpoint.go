@@ -37,6 +37,9 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 		return err
 	}
 	defer snap.release()
+	if err := m.SkipNumbers(db.opts.Testing.Random); err != nil {
+		return err
+	}
 	return checkpoint.Write(ctx, db.fs, db.dir, dest, snap.state.Mems, &m)
 }
 

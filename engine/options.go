@@ -94,8 +94,8 @@ type TestHooks struct {
 	Manual bool
 	// Clock tells the time. The default is the system's clock.
 	Clock Clock
-	// Random is the source of the ids of new databases. The default is
-	// crypto/rand.
+	// Random is the source of the ids of new databases, and of the numbers with which
+	// checkpoints go on. The default is crypto/rand.
 	Random io.Reader
 	// LoadBytes is the size of a piece of Load. The default is 64 MiB.
 	LoadBytes int64

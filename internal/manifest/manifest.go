@@ -6,7 +6,9 @@ package manifest
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -85,6 +87,21 @@ func (m *Manifest) Clone() *Manifest {
 	c.Logs = slices.Clone(m.Logs)
 	c.Files = slices.Clone(m.Files)
 	return &c
+}
+
+// SkipNumbers raises NextFile by a random number. Call it for a copy of a database: the copy and
+// its source have one id, and their later files must not have the same numbers. Else a file of
+// one could pass for one of the other, if a file system shows the bytes of removed files after a
+// power cut.
+func (m *Manifest) SkipNumbers(random io.Reader) error {
+	var b [4]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return fmt.Errorf("draw the next number: %w", err)
+	}
+	if next := m.NextFile + uint64(binary.LittleEndian.Uint32(b[:])); next <= maxNext {
+		m.NextFile = next
+	}
+	return nil
 }
 
 // Same reports whether m and o list the same, except for NextFile.

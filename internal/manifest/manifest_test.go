@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -332,5 +333,21 @@ func TestVersion1(t *testing.T) {
 	fixSum(b)
 	if _, err := decode(b); !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), "proven to 4160 in version 1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSkipNumbers raises the next number by random bytes, but not beyond the greatest one.
+func TestSkipNumbers(t *testing.T) {
+	for _, c := range []struct {
+		next uint64
+		want uint64
+	}{{7, 7 + 0x04030201}, {1_000_000_000_000_000_000 - 5, 1_000_000_000_000_000_000 - 5}} {
+		m := Manifest{NextFile: c.next}
+		if err := m.SkipNumbers(strings.NewReader("\x01\x02\x03\x04")); err != nil || m.NextFile != c.want {
+			t.Errorf("from %d: %d, %v; want %d", c.next, m.NextFile, err, c.want)
+		}
+	}
+	if err := new(Manifest).SkipNumbers(strings.NewReader("abc")); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a source that ends: %v", err)
 	}
 }
