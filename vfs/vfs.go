@@ -20,7 +20,8 @@ type FS interface {
 	Open(name string) (File, error)
 	// OpenReadWrite opens an existing regular file for reading and writing.
 	OpenReadWrite(name string) (File, error)
-	// Rename renames a file and replaces a file of the new name.
+	// Rename renames a file and replaces a file of the new name. Close both before: Windows
+	// renames and replaces no open file.
 	Rename(oldname, newname string) error
 	// Link adds a name to an existing file. The new name must not exist.
 	Link(oldname, newname string) error

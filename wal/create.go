@@ -68,6 +68,7 @@ func (s *Segment) createFile(fs vfs.FS, path string, _ CreateOptions) error {
 	return nil
 }
 
+// reuseFile renames the file while it is closed: Windows renames no open file.
 func (s *Segment) reuseFile(fs vfs.FS, path string, o CreateOptions) error {
 	f, err := fs.OpenReadWrite(o.Prepared)
 	if err != nil {
@@ -77,11 +78,17 @@ func (s *Segment) reuseFile(fs vfs.FS, path string, o CreateOptions) error {
 	if err == nil {
 		err = s.start(f, size)
 	}
-	if err == nil && o.Prepared != path {
-		err = fs.Rename(o.Prepared, path)
+	if err == nil && o.Prepared == path {
+		return nil
 	}
-	if err != nil {
-		return errors.Join(err, f.Close())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(o.Prepared, path); err != nil {
+		return err
+	}
+	if s.file, err = fs.OpenReadWrite(path); err != nil {
+		return errors.Join(err, fs.Remove(path))
 	}
 	return nil
 }
