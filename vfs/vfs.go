@@ -57,7 +57,8 @@ type File interface {
 	// WriteAt writes all of p or returns an error. It may grow the file.
 	WriteAt(p []byte, off int64) (int, error)
 	// Sync makes contents and size durable. After an error the unsynced contents
-	// are undefined, and a later Sync proves nothing.
+	// are undefined, and a later Sync proves nothing. Windows syncs only files that are open for
+	// writing.
 	Sync() error
 	// Preallocate reserves space for n bytes at off. It does not change existing
 	// bytes and grows the file with zeros to off+n at least.

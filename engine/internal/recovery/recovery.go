@@ -236,8 +236,13 @@ func (l *Log) Repair() error {
 	return nil
 }
 
+// syncFile syncs a file. Windows syncs only one that is open for writing, which a user who may
+// only read cannot open.
 func syncFile(fsys vfs.FS, name string) error {
-	f, err := fsys.Open(name)
+	f, err := fsys.OpenReadWrite(name)
+	if err != nil {
+		f, err = fsys.Open(name)
+	}
 	if err != nil {
 		return err
 	}
