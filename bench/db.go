@@ -2,6 +2,7 @@ package bench
 
 import (
 	"iter"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -39,8 +40,9 @@ type DB interface {
 	// the database; call it while no session runs.
 	Flush() error
 	// WaitIdle flushes the log to sstables, if the store can without closing, and
-	// waits for the background work to end.
-	WaitIdle() error
+	// waits for the background work to end. It returns how much of its time passed
+	// after that end, because the store does not tell.
+	WaitIdle() (idle time.Duration, err error)
 	// Compact compacts all data into the form that is fastest to read. Call it
 	// while no session runs.
 	Compact() error

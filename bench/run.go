@@ -131,12 +131,12 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 // waitIdle waits for the background work to end and records its cost.
 func (r *Run) waitIdle() error {
 	wall, cpu, before := time.Now(), CPUTime(), currentWritten()
-	if err := r.db.WaitIdle(); err != nil {
+	idle, err := r.db.WaitIdle()
+	if err != nil {
 		return fmt.Errorf("wait for background work: %w", err)
 	}
-	r.result.BackgroundElapsed, r.result.BackgroundCPU = time.Since(wall), CPUTime()-cpu
+	r.result.BackgroundElapsed, r.result.BackgroundCPU = max(0, time.Since(wall)-idle), CPUTime()-cpu
 	r.result.BackgroundWritten = currentWritten().since(before)
-
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -102,15 +103,15 @@ func (d *rockDB) Load(entities iter.Seq2[edm.Entity, error]) error {
 func (d *rockDB) Flush() error { return d.engine.Flush(context.Background()) }
 
 // WaitIdle implements DB.
-func (d *rockDB) WaitIdle() error {
+func (d *rockDB) WaitIdle() (time.Duration, error) {
 	ctx := context.Background()
 	if err := d.engine.Flush(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	for {
 		worked, err := d.engine.Step(ctx)
 		if err != nil || !worked {
-			return err
+			return 0, err
 		}
 	}
 }

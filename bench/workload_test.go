@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/bench"
 	"github.com/tablerock-db/tablerock/edm"
@@ -218,5 +219,31 @@ func TestRunRefuses(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// slowToTell is a store that has been idle for an hour before it knows.
+type slowToTell struct{ bench.Tablerock }
+
+func (s slowToTell) Open(dir string, o bench.Options) (bench.DB, error) {
+	db, err := s.Tablerock.Open(dir, o)
+	return slowToTellDB{db}, err
+}
+
+type slowToTellDB struct{ bench.DB }
+
+func (d slowToTellDB) WaitIdle() (time.Duration, error) {
+	_, err := d.DB.WaitIdle()
+	return time.Hour, err
+}
+
+// TestIdleIsNoWork checks that the time in which a store only finds out that it has no work
+// left is not that of its background work.
+func TestIdleIsNoWork(t *testing.T) {
+	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: 500}, 1)
+	run := &bench.Run{Store: slowToTell{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
+	res, err := run.Do(bench.Workloads()[0], data.Len(), nil, nil)
+	if err != nil || res.BackgroundElapsed != 0 {
+		t.Errorf("background work of %v, %v, want none", res.BackgroundElapsed, err)
 	}
 }

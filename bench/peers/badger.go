@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -72,10 +73,7 @@ func (d *badgerDB) Flush() error {
 
 // WaitIdle implements bench.DB. It waits for compactions only: the store flushes only
 // full memtables, so the newest entities stay in memory, which is in its favour.
-func (d *badgerDB) WaitIdle() error {
-	waitQuiet()
-	return nil
-}
+func (d *badgerDB) WaitIdle() (idle time.Duration, err error) { return waitQuiet(), nil }
 
 // Compact implements bench.DB.
 func (d *badgerDB) Compact() error {

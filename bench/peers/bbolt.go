@@ -74,7 +74,7 @@ func (d *boltDB) Session() bench.Session {
 func (d *boltDB) Flush() error { return nil }
 
 // WaitIdle implements bench.DB. The store has no background work.
-func (d *boltDB) WaitIdle() error { return nil }
+func (d *boltDB) WaitIdle() (idle time.Duration, err error) { return 0, nil }
 
 // Compact implements bench.DB. A loaded tree is not rewritten: the store has no command
 // for that in a running program.

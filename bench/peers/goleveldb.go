@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/filter"
@@ -78,10 +79,7 @@ func (d *levelDB) Flush() error {
 
 // WaitIdle implements bench.DB. It waits for compactions only: the store has no flush, so
 // the newest entities stay in memory, which is in its favour.
-func (d *levelDB) WaitIdle() error {
-	waitQuiet()
-	return nil
-}
+func (d *levelDB) WaitIdle() (idle time.Duration, err error) { return waitQuiet(), nil }
 
 // Compact implements bench.DB.
 func (d *levelDB) Compact() error { return d.db.CompactRange(util.Range{}) }

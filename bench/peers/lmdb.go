@@ -56,6 +56,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/tablerock-db/tablerock/bench"
@@ -197,7 +198,7 @@ func (d *lmdbDB) Session() bench.Session {
 func (d *lmdbDB) Flush() error { return nil }
 
 // WaitIdle implements bench.DB. The store has no background work.
-func (d *lmdbDB) WaitIdle() error { return nil }
+func (d *lmdbDB) WaitIdle() (idle time.Duration, err error) { return 0, nil }
 
 // Compact implements bench.DB. A loaded tree is not rewritten.
 func (d *lmdbDB) Compact() error { return nil }

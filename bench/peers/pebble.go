@@ -83,19 +83,20 @@ func (d *pebbleDB) Session() bench.Session { return &pebbleSession{db: d.db, wri
 func (d *pebbleDB) Flush() error { return d.db.Flush() }
 
 // WaitIdle implements bench.DB with a flush and a wait for compactions.
-func (d *pebbleDB) WaitIdle() error {
+func (d *pebbleDB) WaitIdle() (idle time.Duration, err error) {
 	if err := d.db.Flush(); err != nil {
-		return err
+		return 0, err
 	}
+	since := time.Now()
 	for quiet := 0; quiet < 3; {
 		m := d.db.Metrics()
 		quiet++
 		if m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
-			quiet = 0
+			quiet, since = 0, time.Now()
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return nil
+	return time.Since(since), nil
 }
 
 // Compact implements bench.DB.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -197,6 +198,32 @@ func TestInterrupt(t *testing.T) {
 	}
 	if f, err := results.Read(file); err != nil || len(f.Results) != 2 {
 		t.Errorf("the file has %v, %v, want the 2 results of the first process", f, err)
+	}
+}
+
+// TestIdleTime waits for the background work of each engine, which has none: all but 20 ms of the
+// time that this takes must be idle.
+func TestIdleTime(t *testing.T) {
+	for _, store := range engines {
+		db, err := store.Open(t.TempDir(), bench.Options{CacheBytes: 16 << 20, LogBytes: 16 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := time.Duration(1 << 62)
+		for range 3 { // other processes may take the processors
+			start := time.Now()
+			idle, err := db.WaitIdle()
+			if took := time.Since(start); err != nil || idle > took {
+				t.Errorf("%s: idle for %v of %v, %v", store.Name(), idle, took, err)
+			}
+			least = min(least, time.Since(start)-idle)
+		}
+		if least > 20*time.Millisecond {
+			t.Errorf("%s: without work, %v count as work", store.Name(), least)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

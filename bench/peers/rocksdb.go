@@ -45,6 +45,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"time"
 	"unsafe"
 
 	"github.com/tablerock-db/tablerock/bench"
@@ -135,10 +136,11 @@ func (d *rocksDB) Flush() error {
 }
 
 // WaitIdle implements bench.DB.
-func (d *rocksDB) WaitIdle() error {
-	err := d.Flush()
-	waitQuiet()
-	return err
+func (d *rocksDB) WaitIdle() (idle time.Duration, err error) {
+	if err := d.Flush(); err != nil {
+		return 0, err
+	}
+	return waitQuiet(), nil
 }
 
 // Compact implements bench.DB.
