@@ -88,10 +88,7 @@ func (m *meter) stop(db DB, r *Result) {
 	r.Elapsed += time.Since(m.wall)
 	r.CPU += CPUTime() - m.cpu
 	r.Written += currentWritten().since(m.written)
-	before := m.mem
-	runtime.ReadMemStats(&m.mem)
-	r.Allocs += m.mem.Mallocs - before.Mallocs
-	r.AllocBytes += m.mem.TotalAlloc - before.TotalAlloc
+	r.addAllocs(&m.mem)
 	if n := db.Syncs(); n < 0 {
 		r.Syncs = -1
 	} else {
@@ -103,6 +100,14 @@ func (m *meter) stop(db DB, r *Result) {
 		r.Reads += n - m.reads
 		r.ReadBytes += bytes - m.bytes
 	}
+}
+
+// addAllocs adds the allocations since earlier.
+func (r *Result) addAllocs(earlier *runtime.MemStats) {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	r.Allocs += now.Mallocs - earlier.Mallocs
+	r.AllocBytes += now.TotalAlloc - earlier.TotalAlloc
 }
 
 // merge returns the latencies of all workers, sorted.

@@ -32,6 +32,7 @@ type Run struct {
 	Evict func(dir string) error
 
 	made   int
+	dir    string // of the database
 	meter  meter
 	result Result
 	db     DB
@@ -84,8 +85,7 @@ func (r *Run) Do(w Workload, ops int, before, after func()) (Result, error) {
 }
 
 func (r *Run) do(w Workload, ops int, before, after func()) error {
-	dir, err := r.open(w)
-	if err != nil {
+	if err := r.open(w); err != nil {
 		return err
 	}
 	if w.match != 0 {
@@ -114,16 +114,16 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 	if err := r.check(w); err != nil {
 		return err
 	}
-	err = r.db.Close()
+	err := r.db.Close()
 	r.db = nil
 	if err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	if r.result.DiskBytes, r.result.TableBytes, err = fileBytes(dir); err != nil {
+	if r.result.DiskBytes, r.result.TableBytes, err = fileBytes(r.dir); err != nil {
 		return err
 	}
 	if !w.ReadOnly {
-		return os.RemoveAll(dir)
+		return os.RemoveAll(r.dir)
 	}
 	return nil
 }
@@ -169,12 +169,14 @@ func (r *Run) expect(n int, content func(i int) int) {
 // all is the content of entity i of the whole table.
 func all(i int) int { return i }
 
-// open opens the database that w starts with, unless w does that itself, and returns its
-// directory.
-func (r *Run) open(w Workload) (string, error) {
-	dir, err := r.directory(w)
-	if err != nil || w.opens {
-		return dir, err
+// open opens the database that w starts with, unless w does that itself.
+func (r *Run) open(w Workload) error {
+	if err := r.makePrepared(w.Start); err != nil || w.opens {
+		return err
+	}
+	var err error
+	if r.dir, err = r.directory(w); err != nil {
+		return err
 	}
 	if w.Cold {
 		// Before Open, because mapped pages stay.
@@ -182,30 +184,35 @@ func (r *Run) open(w Workload) (string, error) {
 		if evict == nil {
 			evict = dropPages
 		}
-		if err := evict(dir); err != nil {
-			return "", fmt.Errorf("drop pages: %w", err)
+		if err := evict(r.dir); err != nil {
+			return fmt.Errorf("drop pages: %w", err)
 		}
 	}
-	r.db, err = r.Store.Open(dir, r.options(w))
-	if err != nil {
-		return "", fmt.Errorf("open: %w", err)
+	if r.db, err = r.Store.Open(r.dir, r.options(w)); err != nil {
+		return fmt.Errorf("open: %w", err)
 	}
-	return dir, nil
+	return nil
+}
+
+// makePrepared prepares a database in the state s, unless there is one.
+func (r *Run) makePrepared(s Start) error {
+	if s == Empty || r.Prepared[s] != "" {
+		return nil
+	}
+	dir := r.newDir()
+	if err := r.Prepare(s, dir); err != nil {
+		return err
+	}
+	r.Prepared[s] = dir
+	return nil
 }
 
 // directory returns the name of the directory of a database in the state that w starts with.
 func (r *Run) directory(w Workload) (string, error) {
-	if w.Start == Empty {
+	switch {
+	case w.Start == Empty:
 		return r.newDir(), nil
-	}
-	if r.Prepared[w.Start] == "" {
-		dir := r.newDir()
-		if err := r.Prepare(w.Start, dir); err != nil {
-			return "", err
-		}
-		r.Prepared[w.Start] = dir
-	}
-	if w.ReadOnly {
+	case w.ReadOnly:
 		return r.Prepared[w.Start], nil
 	}
 	return r.copied(w.Start)

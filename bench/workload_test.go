@@ -2,6 +2,8 @@ package bench_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -245,5 +247,29 @@ func TestIdleIsNoWork(t *testing.T) {
 	res, err := run.Do(bench.Workloads()[0], data.Len(), nil, nil)
 	if err != nil || res.BackgroundElapsed != 0 {
 		t.Errorf("background work of %v, %v, want none", res.BackgroundElapsed, err)
+	}
+}
+
+// TestReopenIsMeasured reopens a database three times: the result has the allocations of Open and
+// the size of the reopened database, and no copy of it is left.
+func TestReopenIsMeasured(t *testing.T) {
+	data := bench.NewDataset(bench.Shape{Partitions: 2, Rows: 1000}, 1)
+	workloads := bench.Workloads()
+	w := workloads[slices.IndexFunc(workloads, func(w bench.Workload) bool { return w.Name == "reopen/from=log" })]
+	dir := t.TempDir()
+	run := &bench.Run{Store: bench.Tablerock{}, Data: data, Dir: dir, CacheBytes: 8 << 20, LogBytes: 1 << 20, Seed: 1}
+	res, err := run.Do(w, 3, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Allocs == 0 || res.AllocBytes == 0 {
+		t.Errorf("%d allocations of %d bytes, want those of Open", res.Allocs, res.AllocBytes)
+	}
+	if res.TableBytes >= res.DiskBytes {
+		t.Errorf("%d bytes of tables among %d: the flush at the end is of another database", res.TableBytes, res.DiskBytes)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || filepath.Join(dir, left[0].Name()) != run.Prepared[bench.Logged] {
+		t.Errorf("left: %v, %v, want the prepared database alone", left, err)
 	}
 }

@@ -3,6 +3,8 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -221,22 +223,25 @@ func reopen(r *Run, wl Workload, ops int) error {
 	}
 	for i := range ops {
 		if i > 0 {
-			if err := r.db.Close(); err != nil {
+			if err := errors.Join(r.db.Close(), os.RemoveAll(r.dir)); err != nil {
 				return err
 			}
 		}
-		dir, err := r.copied(wl.Start)
-		if err != nil {
+		var err error
+		if r.dir, err = r.copied(wl.Start); err != nil {
 			return err
 		}
+		var mem runtime.MemStats
+		runtime.ReadMemStats(&mem)
 		wall, cpu := time.Now(), CPUTime()
-		if r.db, err = r.Store.Open(dir, r.options(wl)); err != nil {
+		if r.db, err = r.Store.Open(r.dir, r.options(wl)); err != nil {
 			return fmt.Errorf("reopen: %w", err)
 		}
 		var f Fold
 		found, err := r.db.Session().Get(r.Data.Key(content(i)), &f)
 		took := time.Since(wall)
 		r.result.CPU += CPUTime() - cpu
+		r.result.addAllocs(&mem)
 		r.result.Elapsed += took
 		r.result.Latencies = append(r.result.Latencies, took)
 		if err != nil || !found {
