@@ -66,6 +66,7 @@ func TestWrite(t *testing.T) {
 		"| hot get, 1 reader | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 1.60 | yes |  |",
 		"| hot get, 2 readers | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 2.00 | yes |  |",
 		"| missing get | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 4.00 | **no** |  |",
+		"| reopen/from=log |  |  |  |", "| step/runs=1 | 0.000 | 0.000 | 0.000 |",
 		"| filter on an Int32 | 2000.0 ns of CPU |  |  |  |  | at most 11.2 ns | **no** |  |",
 	} {
 		if !strings.Contains(string(text), want) {
