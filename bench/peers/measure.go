@@ -179,7 +179,7 @@ func (m *measurement) child(ctx context.Context, t *task, workload string) ([]by
 func (s *settings) describe() results.Run {
 	r := results.Run{
 		Started: time.Now().UTC().Format(time.RFC3339), Commit: commit(), Command: s.command, Machine: machine(), Seed: s.seed,
-		Engines: map[string]string{},
+		CacheMiB: s.cacheMiB, Divide: s.divide, Engines: map[string]string{},
 	}
 	for _, e := range engines {
 		r.Engines[e.Name()] = e.Describe()

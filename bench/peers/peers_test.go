@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -170,6 +171,11 @@ func TestContinue(t *testing.T) {
 	for _, o := range second {
 		if o["engine"] != "goleveldb" {
 			t.Errorf("%s on %s ran again", o["workload"], o["engine"])
+		}
+	}
+	for _, other := range []string{"-quick", "-seed=2", "-cache-mib=8"} {
+		if err := run(t.Context(), append(args, other), nil, io.Discard, io.Discard); !errors.Is(err, results.ErrRun) {
+			t.Errorf("%s: error %v, want ErrRun: its results are of other work", other, err)
 		}
 	}
 	f, err := results.Read(file)

@@ -60,12 +60,16 @@ func (r *Result) Key() Key { return Key{r.Workload, r.Engine, r.Size, r.Shape, r
 
 // Run describes the results that follow it in a file.
 type Run struct {
-	Started string            `json:"started"`
-	Commit  string            `json:"commit"`
-	Command string            `json:"command"`
-	Machine string            `json:"machine"`
-	Seed    uint64            `json:"seed"`
-	Engines map[string]string `json:"engines"` // options of each
+	Started string `json:"started"`
+	Commit  string `json:"commit"`
+	Command string `json:"command"`
+	Machine string `json:"machine"`
+	Seed    uint64 `json:"seed"`
+	// CacheMiB is the size of the block cache of workloads that set none. Operations are divided
+	// by Divide. Both are 0 in results of older builds.
+	CacheMiB int64             `json:"cache_mib"`
+	Divide   int               `json:"divide"`
+	Engines  map[string]string `json:"engines"` // options of each
 }
 
 // File has the results of a file, in its order.
@@ -117,8 +121,13 @@ type Writer struct {
 	told bool // the description of the run is in the file
 }
 
-// ErrCommit is the error of results of another commit or machine.
-var ErrCommit = errors.New("the file has results of another commit or machine: name another file")
+// sameWork reports whether r and o have the same work on the same machine.
+func (r *Run) sameWork(o *Run) bool {
+	return r.Commit == o.Commit && r.Machine == o.Machine && r.Seed == o.Seed && r.CacheMiB == o.CacheMiB && r.Divide == o.Divide
+}
+
+// ErrRun is the error of results of another commit, machine or kind of run.
+var ErrRun = errors.New("the file has results of another commit, machine, seed or cache, or of -quick: name another file")
 
 // Append opens a file to append the results of a run. It creates the file if there is
 // none, and removes a line without its end.
@@ -129,9 +138,9 @@ func Append(name string, run Run) (*Writer, error) {
 		return nil, err
 	}
 	if old != nil {
-		for _, r := range old.Runs {
-			if r.Commit != run.Commit || r.Machine != run.Machine {
-				return nil, fmt.Errorf("%s: %w", name, ErrCommit)
+		for i := range old.Runs {
+			if !old.Runs[i].sameWork(&run) {
+				return nil, fmt.Errorf("%s: %w", name, ErrRun)
 			}
 		}
 		for i := range old.Results {

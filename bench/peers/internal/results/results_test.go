@@ -77,12 +77,20 @@ func TestAppendAfterKill(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesOtherCommits(t *testing.T) {
+func TestAppendRefusesOtherRuns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, runA, first)
-	for _, run := range []results.Run{{Commit: "b", Machine: "m"}, {Commit: "a", Machine: "n"}} {
-		if _, err := results.Append(file, run); !errors.Is(err, results.ErrCommit) {
-			t.Errorf("run %+v: error %v, want ErrCommit", run, err)
+	for _, change := range []func(*results.Run){
+		func(r *results.Run) { r.Commit = "b" },
+		func(r *results.Run) { r.Machine = "n" },
+		func(r *results.Run) { r.Seed++ },
+		func(r *results.Run) { r.CacheMiB = 64 },
+		func(r *results.Run) { r.Divide = 50 },
+	} {
+		run := runA
+		change(&run)
+		if _, err := results.Append(file, run); !errors.Is(err, results.ErrRun) {
+			t.Errorf("run %+v: error %v, want ErrRun", run, err)
 		}
 	}
 }
