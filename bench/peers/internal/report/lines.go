@@ -45,6 +45,13 @@ var fields = []func(*results.Result) *float64{
 	func(r *results.Result) *float64 { return &r.ForeignCores },
 }
 
+// sizes are the others.
+var sizes = []func(*results.Result) *int64{
+	func(r *results.Result) *int64 { return &r.DiskBytes },
+	func(r *results.Result) *int64 { return &r.TableBytes },
+	func(r *results.Result) *int64 { return &r.RSSBytes },
+}
+
 func mediansOf(f *results.File) medians {
 	all := map[cell][]results.Result{}
 	for _, r := range f.Results {
@@ -61,11 +68,13 @@ func mediansOf(f *results.File) medians {
 			}
 			*field(&r) = median(values)
 		}
-		disk, rss := make([]float64, len(list)), make([]float64, len(list))
-		for i := range list {
-			disk[i], rss[i] = float64(list[i].DiskBytes), float64(list[i].RSSBytes)
+		for _, field := range sizes {
+			values := make([]float64, len(list))
+			for i := range list {
+				values[i] = float64(*field(&list[i]))
+			}
+			*field(&r) = int64(median(values))
 		}
-		r.DiskBytes, r.RSSBytes = int64(median(disk)), int64(median(rss))
 		m[c] = r
 	}
 	return m

@@ -159,6 +159,9 @@ func TestGatesRules(t *testing.T) {
 		{"the smallest tables count", []results.Result{
 			tables("tablerock", 92), tables("tablerock-compact", 79), tables("pebble", 150), tables("goleveldb", 100), tables("lmdb", 10),
 		}, "92.0 MB | goleveldb 100 MB |  | 0.92 |  | at most 0.92 | yes", 2},
+		{"the median of the tables counts", []results.Result{
+			tables("tablerock", 50), tables("tablerock", 92), tables("tablerock", 92), tables("pebble", 100),
+		}, "92.0 MB | pebble 100 MB |  | 0.92 |  | at most 0.92 | yes", 1},
 		{"tables of an older build do not count", []results.Result{tables("tablerock", 100), tables("pebble", 0)}, "get from disk, 1 reader", 1},
 		{"a fast sync counts by rate", []results.Result{
 			result(insert, "tablerock", 150, 9, 0, 1), result(insert, "pebble", 100, 1, 0, 1), result(insert, "raw", 900, 1, 0, 150),
