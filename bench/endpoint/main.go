@@ -26,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// workloadNames are the workloads in the order of their runs.
+var workloadNames = []string{"batch", "insert", "get", "scan", "filter"}
 
 // settings are the command's flags.
 type settings struct {
@@ -94,7 +98,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	fs.IntVar(&s.conns, "conns", 64, "connections, each with one request at a time")
 	fs.IntVar(&s.reps, "reps", 1, "repetitions; the report has the run with the median cost of each workload")
 	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and of the order of gets")
-	fs.StringVar(&s.workloads, "workloads", "batch,insert,get,scan,filter", "workloads to run, in this order; batch always runs, because it loads the entities")
+	fs.StringVar(&s.workloads, "workloads", strings.Join(workloadNames, ","), "workloads to run, in this order; batch always runs, because it loads the entities")
 	fs.BoolVar(&s.insecure, "insecure", false, "accept any certificate of the service")
 	fs.BoolVar(&s.keep, "keep", false, "keep the tables at the end")
 	fs.BoolVar(&s.json, "json", false, "print JSON")
@@ -107,6 +111,17 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	}
 	if s.entities < perBatch || s.conns < 1 || s.reps < 1 {
 		return s, fmt.Errorf("-n must be at least %d, -conns and -reps at least 1", perBatch)
+	}
+	if min(s.inserts, s.gets, s.scans, s.filters) < 0 {
+		return s, errors.New("-inserts, -gets, -scans and -filters must not be negative")
+	}
+	if s.signal != "TERM" && s.signal != "KILL" {
+		return s, fmt.Errorf("-signal %q: want TERM or KILL", s.signal)
+	}
+	for name := range strings.SplitSeq(s.workloads, ",") {
+		if !slices.Contains(workloadNames, strings.TrimSpace(name)) {
+			return s, fmt.Errorf("-workloads %q: want some of %v", name, workloadNames)
+		}
 	}
 	if s.exec != "" && (len(s.pids) > 0 || s.readyFile != "") {
 		return s, errors.New("-exec excludes -pid and -ready-file")

@@ -68,6 +68,21 @@ func mustTarget(t *testing.T, connectionString string) *target {
 	return target
 }
 
+// TestParseSettingsRefuses checks that a value that a flag cannot have is an error, not another
+// measurement.
+func TestParseSettingsRefuses(t *testing.T) {
+	for _, flag := range []string{"-inserts=-1", "-gets=-1", "-scans=-1", "-filters=-1", "-signal=INT", "-signal=kill", "-workloads=gets"} {
+		if s, err := parseSettings([]string{flag}, io.Discard); err == nil {
+			t.Errorf("%s: settings %+v, want an error", flag, s)
+		}
+	}
+	for _, flag := range []string{"-inserts=0", "-signal=KILL", "-workloads=get, scan", "-workloads=batch"} {
+		if _, err := parseSettings([]string{flag}, io.Discard); err != nil {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
 // TestRunFails checks that an unexpected response ends the run with an error that has its
 // body.
 func TestRunFails(t *testing.T) {
