@@ -207,6 +207,15 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestUnknownWorkload checks that a name that is no workload is an error, beside others that are.
+func TestUnknownWorkload(t *testing.T) {
+	for _, names := range []string{"gets", "load,gets", "load/order", ""} {
+		if s, err := parse([]string{"-workloads", names}, io.Discard); err == nil {
+			t.Errorf("%q: %d workloads, want an error", names, len(s.workloads))
+		}
+	}
+}
+
 // TestIdleTime waits for the background work of each engine, which has none: all but 20 ms of the
 // time that this takes must be idle.
 func TestIdleTime(t *testing.T) {

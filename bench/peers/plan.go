@@ -54,16 +54,22 @@ func (s *settings) resolve(sizes, shapes, names, workloads string) error {
 			prefixes = append(prefixes, name)
 		}
 	}
+	found := map[string]bool{}
 	for _, w := range bench.Workloads() {
-		named := func(prefix string) bool {
-			return prefix == "all" || w.Name == prefix || strings.HasPrefix(w.Name, prefix+"/")
+		chosen := false
+		for _, prefix := range prefixes {
+			if prefix == "all" || w.Name == prefix || strings.HasPrefix(w.Name, prefix+"/") {
+				chosen, found[prefix] = true, true
+			}
 		}
-		if slices.ContainsFunc(prefixes, named) {
+		if chosen {
 			s.workloads = append(s.workloads, w)
 		}
 	}
-	if len(s.workloads) == 0 {
-		return fmt.Errorf("no workload starts with %q", workloads)
+	for _, prefix := range prefixes {
+		if !found[prefix] {
+			return fmt.Errorf("no workload starts with %q", prefix)
+		}
 	}
 	return nil
 }
