@@ -58,14 +58,12 @@ const maxDurableOps = 2000
 
 // measure runs the workloads and prints one line for each.
 func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) error {
-	prefixes := splitList(only)
+	chosen, err := choose(shape, r.Data.Len(), splitList(only))
+	if err != nil {
+		return err
+	}
 	var list []output.Record
-	for _, w := range bench.Workloads() {
-		chosen := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(w.Name, p) })
-		// Files in memory stay in the page cache.
-		if !chosen || !w.Fits(shape, r.Data.Len()) || w.Cold {
-			continue
-		}
+	for _, w := range chosen {
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
@@ -88,10 +86,22 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 			{"p99_us", micros(res.Quantile(0.99))},
 		})
 	}
-	if len(list) == 0 {
-		return usagef("--only %q: no workload starts with that", only)
-	}
 	return a.printer().List(list[0].Names(), list)
+}
+
+// choose returns the workloads that run on n entities and start with one of the names, all of
+// them without names.
+func choose(shape string, n int, names []string) ([]bench.Workload, error) {
+	// Files in memory stay in the page cache.
+	list := slices.DeleteFunc(bench.Workloads(), func(w bench.Workload) bool { return w.Cold || !w.Fits(shape, n) })
+	for _, name := range names {
+		if !slices.ContainsFunc(list, func(w bench.Workload) bool { return strings.HasPrefix(w.Name, name) }) {
+			return nil, usagef("--only %s: no workload that runs here starts with that", name)
+		}
+	}
+	return slices.DeleteFunc(list, func(w bench.Workload) bool {
+		return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(w.Name, name) })
+	}), nil
 }
 
 func micros(d time.Duration) float64 { return rounded(float64(d)/float64(time.Microsecond), 10) }
