@@ -15,9 +15,10 @@ import (
 
 const (
 	maxShards = 64
-	// A shard should hold dozens of blocks. With fewer, chance in the hash
-	// decides evictions, so small caches have fewer shards.
-	minShardBytes = 1 << 20
+	// A shard should hold dozens of blocks. With fewer, chance in the hash decides evictions, so
+	// small caches have fewer shards. From this size on, a block with a value of 64 KiB fits its
+	// regions (space.fits). On the Go heap it would be memory beside regions that are never freed.
+	minShardBytes = 5 << 19
 )
 
 // Key identifies a block.

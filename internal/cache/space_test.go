@@ -169,6 +169,50 @@ func slabsOf(c *Cache) int {
 	return len(c.slabs.all)
 }
 
+// TestMemoryIsLimited fills caches with small blocks, and then with blocks that have a value of
+// 64 KiB: their memory, the regions of the small ones included, stays below the limit.
+func TestMemoryIsLimited(t *testing.T) {
+	for _, limit := range []int64{4 << 20, 8 << 20, 32 << 20, 64 << 20, 80 << 20, 128 << 20, 160 << 20} {
+		c := New(limit)
+		most := limit / (16 << 10)
+		for n := range 2 * most {
+			size := 16 << 10
+			if n >= most {
+				size = 64<<10 + 200
+			}
+			for range 2 { // a full cache keeps what is missed twice
+				h, loaded, ok := c.AcquireKept(Key{Offset: uint64(n)}, size, Second)
+				if ok && !loaded {
+					h.Fill(nil, 0)
+				}
+				h.Release()
+			}
+		}
+		if got := memoryOf(c); got > limit {
+			t.Errorf("a cache of %d MiB takes %d bytes, %.2f times that", limit>>20, got, float64(got)/float64(limit))
+		}
+		c.Close()
+	}
+}
+
+// memoryOf returns the bytes of the regions and of the blocks on the Go heap.
+func memoryOf(c *Cache) (bytes int64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		bytes += int64(len(s.space.regions) * s.space.regionBytes())
+		for _, q := range []*queue{&s.small, &s.main} {
+			for e := q.oldest; e != nil; e = e.next {
+				if e.chunk == 0 {
+					bytes += e.cost()
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+	return bytes
+}
+
 // TestClose closes a cache while blocks are pinned and loaded.
 func TestClose(t *testing.T) {
 	c := New(1 << 20)
