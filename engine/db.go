@@ -126,8 +126,8 @@ func (db *DB) Close() error {
 	return db.CloseContext(ctx)
 }
 
-// CloseContext ends each Load, Compact and Checkpoint with store.ErrClosed, waits for other
-// started writes, makes everything in the log durable, flushes it, so that the next Open has
+// CloseContext ends each Load, Compact and Checkpoint, and each delete that waits for space on a
+// full disk, with store.ErrClosed, waits for other started writes, makes everything in the log durable, flushes it, so that the next Open has
 // nothing to replay, and closes the database. If ctx ends or the flush fails, the rest stays
 // in the log, which is no error. Cursors that are open keep their memory and files until
 // they are closed. The error says what could not be made durable or closed; acknowledged

@@ -143,7 +143,7 @@ func (db *DB) waitReclaimed(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case w.stopped:
+		case w.stopped || db.closing.Begun():
 			return store.ErrClosed
 		case w.failures != failures && w.err != nil:
 			return w.err

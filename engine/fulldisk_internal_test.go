@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -15,22 +16,74 @@ import (
 // TestDeletesBesideCompact deletes rows of a full disk beside a Compact, until there is no space for
 // the log. The worker cannot reclaim then, so the delete must wait for the Compact, which makes space.
 func TestDeletesBesideCompact(t *testing.T) {
+	db, rows := openFull(t)
+	w := &db.work
+	w.stepMu.Lock()
+	w.compacting.Store(true)
+	w.abortCompaction()
+	job := db.timeJob(db.tree.NewFullCompaction(), 0)
+	w.stepMu.Unlock()
+	d := deleteUntilWaits(t, db, rows)
+	for worked := true; worked; {
+		var err error
+		worked, err = db.step(t.Context())
+		must(t, "Step", err)
+	}
+	w.mu.Lock()
+	if w.reclaimed >= db.full.freed.Load() {
+		t.Error("the worker tells the delete that everything is reclaimed")
+	}
+	w.mu.Unlock()
+	for done := false; !done; {
+		var err error
+		done, err = db.compactStep(t.Context(), job)
+		must(t, "Step", err)
+	}
+	if err := <-d.ended; err != nil {
+		t.Errorf("delete %d of %d: %v", d.n, rows, err)
+	}
+	must(t, "Close", db.Close())
+}
+
+// TestCloseEndsWaitingDelete closes a database of which a delete waits for a reclaim that takes long.
+func TestCloseEndsWaitingDelete(t *testing.T) {
+	db, rows := openFull(t)
+	db.work.stepMu.Lock() // the reclaim does not go on
+	d := deleteUntilWaits(t, db, rows)
+	closed := make(chan error)
+	go func() { closed <- db.Close() }()
+	select {
+	case err := <-d.ended:
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("delete %d of %d: %v, want ErrClosed", d.n, rows, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the delete still waits")
+	}
+	db.work.stepMu.Unlock()
+	must(t, "Close", <-closed)
+}
+
+const fullTable = "Things"
+
+// fullKey is the key of row n of openFull.
+func fullKey(n int) edm.Key { return edm.Key{Row: fmt.Sprintf("%0500d", n)} }
+
+// openFull returns a database whose disk is full, and the number of its rows.
+func openFull(t *testing.T) (db *DB, rows int) {
+	t.Helper()
 	disk := vfs.NewMem()
 	disk.SetCapacity(8 << 20)
-	const table = "Things"
 	db, err := Open("db", Options{FS: disk, SegmentBytes: 256 << 10, FileBytes: 64 << 10})
 	must(t, "Open", err)
-	must(t, "CreateTable", db.CreateTable(t.Context(), table))
+	must(t, "CreateTable", db.CreateTable(t.Context(), fullTable))
 	r := rand.New(rand.NewPCG(1, 1))
-	rows, refused := 0, 0
-	for refused < 5 {
+	for refused := 0; refused < 5; {
 		value := make([]byte, 3000)
 		for i := range value {
 			value[i] = byte(r.Uint32())
 		}
-		_, err := db.Apply(t.Context(), table, store.Insert(edm.Entity{
-			Key: edm.Key{Row: fmt.Sprintf("%0500d", rows)}, Properties: edm.Properties{{Name: "B", Value: edm.Binary(value)}},
-		}))
+		_, err := db.Apply(t.Context(), fullTable, store.Insert(edm.Entity{Key: fullKey(rows), Properties: edm.Properties{{Name: "B", Value: edm.Binary(value)}}}))
 		switch {
 		case err == nil:
 			rows++
@@ -41,46 +94,35 @@ func TestDeletesBesideCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := &db.work
-	w.stepMu.Lock()
-	w.compacting.Store(true)
-	w.abortCompaction()
-	job := db.timeJob(db.tree.NewFullCompaction(), 0)
-	w.stepMu.Unlock()
+	return db, rows
+}
+
+// deletes deletes rows, one after the other.
+type deletes struct {
+	n     int        // deleted; read it when they have ended
+	ended chan error // gets the error of the first that failed, or nil
+}
+
+// deleteUntilWaits deletes rows until a delete waits for space.
+func deleteUntilWaits(t *testing.T, db *DB, rows int) *deletes {
+	t.Helper()
 	ctx := &waitedCtx{Context: t.Context(), done: make(chan struct{}), waits: make(chan struct{}, 100)}
-	deleted := make(chan error, 1)
-	n := 0
+	d := &deletes{ended: make(chan error, 1)}
 	go func() {
-		for ; n < rows; n++ {
-			if _, err := db.Apply(ctx, table, store.Delete(edm.Key{Row: fmt.Sprintf("%0500d", n)}, store.Any)); err != nil {
-				deleted <- err
+		for ; d.n < rows; d.n++ {
+			if _, err := db.Apply(ctx, fullTable, store.Delete(fullKey(d.n), store.Any)); err != nil {
+				d.ended <- err
 				return
 			}
 		}
-		deleted <- nil
+		d.ended <- nil
 	}()
 	select {
-	case err := <-deleted:
-		t.Fatalf("%d of %d deleted, no delete waited: %v", n, rows, err)
+	case err := <-d.ended:
+		t.Fatalf("%d of %d deleted, no delete waited: %v", d.n, rows, err)
 	case <-ctx.waits:
 	}
-	for worked := true; worked; {
-		worked, err = db.step(t.Context())
-		must(t, "Step", err)
-	}
-	w.mu.Lock()
-	if w.reclaimed >= db.full.freed.Load() {
-		t.Error("the worker tells the delete that everything is reclaimed")
-	}
-	w.mu.Unlock()
-	for done := false; !done; {
-		done, err = db.compactStep(t.Context(), job)
-		must(t, "Step", err)
-	}
-	if err := <-deleted; err != nil {
-		t.Errorf("delete %d of %d: %v", n, rows, err)
-	}
-	must(t, "Close", db.Close())
+	return d
 }
 
 // waitedCtx signals waits when somebody waits for its end.
