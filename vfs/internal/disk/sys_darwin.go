@@ -6,10 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFile flushes the cache of the drive, which fsync does not do on macOS.
+// syncFile flushes the cache of the drive, which fsync does not do on macOS. File systems without
+// that call, such as SMB, get an fsync.
 func syncFile(fd uintptr) error {
 	return retry(func() error {
 		_, err := unix.FcntlInt(fd, unix.F_FULLFSYNC, 0)
+		if errors.Is(err, unix.ENOTSUP) {
+			err = unix.Fsync(int(fd))
+		}
 		return err
 	})
 }
