@@ -71,8 +71,8 @@ func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 // TestResidentMemory loads, gets and scans several times as many bytes as
 // Options.MemoryBytes. The process may grow by that and 64 MiB.
 func TestResidentMemory(t *testing.T) {
-	if race.Enabled || testing.Short() {
-		t.Skip("what is elsewhere otherwise is on the heap")
+	if race.Enabled || race.Poison || testing.Short() {
+		t.Skip("what is elsewhere otherwise is on the heap, or what is free is written")
 	}
 	const budget, partitions, rows = 32 << 20, 250, 1000
 	debug.FreeOSMemory()

@@ -172,6 +172,7 @@ func slabsOf(c *Cache) int {
 // TestMemoryIsLimited fills caches with small blocks, and then with blocks that have a value of
 // 64 KiB: their memory, the regions of the small ones included, stays below the limit.
 func TestMemoryIsLimited(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, limit := range []int64{4 << 20, 8 << 20, 32 << 20, 64 << 20, 80 << 20, 128 << 20, 160 << 20} {
 		c := New(limit)
 		most := limit / (16 << 10)

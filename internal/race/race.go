@@ -1,4 +1,4 @@
-// Package race tells tests whether the race detector is on.
+// Package race tells tests whether the race detector is on, and whether freed memory is overwritten.
 package race
 
 import "testing"

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +14,7 @@ import (
 var promiseMutants = []mutant{
 	{"a query takes its snapshot at the first Next", "QuerySnapshot", true, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			q = owned(q)
 			w := &wrapped{Cursor: h.mapStore.Query(ctx, table, q)}
 			w.next = func() bool {
 				w.Cursor, w.next = h.mapStore.Query(ctx, table, q), nil
@@ -63,9 +65,20 @@ var promiseMutants = []mutant{
 	}},
 }
 
+// owned returns q with memory of its own, for a cursor that uses it later.
+func owned(q store.Query) store.Query {
+	q.Select = slices.Clone(q.Select)
+	if q.From != nil {
+		from := *q.From
+		q.From = &from
+	}
+	return q
+}
+
 // eachRowAnew sets a hook whose cursors read each row by a query of its own.
 func eachRowAnew(h *hooks) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+		q = owned(q)
 		c := h.mapStore.Query(ctx, table, q)
 		if c.Err() != nil || q.Budget > 0 || q.BudgetBytes > 0 {
 			return c
