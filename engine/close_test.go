@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -224,6 +225,7 @@ func TestCloseFaults(t *testing.T) {
 
 // TestCloseCrash cuts the power at each operation of Close.
 func TestCloseCrash(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewCrashMem()
 	db, want := unflushed(t, manual(disk))
 	states := 0

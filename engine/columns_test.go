@@ -445,9 +445,10 @@ func compareRow(t *testing.T, what string, row edm.Row, want edm.Entity, selecte
 // files and runs that overlap or not, of overwrites and deletes, at the present and at
 // snapshots.
 func TestQueriesByColumns(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	seed := testSeed(t)
 	databases, queries := 6, 80
-	if race.Enabled || testing.Short() {
+	if testing.Short() {
 		databases, queries = 3, 16
 	}
 	for i := range uint64(databases) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -288,6 +289,9 @@ func (s *sweep) crash(what, mode string) {
 
 // run sweeps over the operations of c.do.
 func (c sweepCase) run(t *testing.T) {
+	if !c.background {
+		race.SkipOneGoroutine(t)
+	}
 	base := &sweep{T: t, disk: vfs.NewCrashMem(), set: c.set, rows: map[string][]int64{}}
 	base.db = mustCreate(t, base.options(base.disk))
 	if c.before != nil {

@@ -174,6 +174,9 @@ func TestDeletesOnFullDisk(t *testing.T) {
 		{24 << 20, 64 << 20, 1000, true},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			if !c.background {
+				race.SkipOneGoroutine(t)
+			}
 			if testing.Short() && c.capacity > 4<<20 {
 				t.Skip("the smaller disks take the same paths")
 			}
