@@ -290,7 +290,7 @@ func (s *sweep) crash(what, mode string) {
 // run sweeps over the operations of c.do.
 func (c sweepCase) run(t *testing.T) {
 	if !c.background {
-		race.SkipOneGoroutine(t)
+		race.SkipOneGoroutine(t) // but for one that finishes files of a Load: see TestLoadFaults
 	}
 	base := &sweep{T: t, disk: vfs.NewCrashMem(), set: c.set, rows: map[string][]int64{}}
 	base.db = mustCreate(t, base.options(base.disk))

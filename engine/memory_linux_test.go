@@ -72,7 +72,7 @@ func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 // Options.MemoryBytes. The process may grow by that and 64 MiB.
 func TestResidentMemory(t *testing.T) {
 	if race.Enabled || race.Poison || testing.Short() {
-		t.Skip("what is elsewhere otherwise is on the heap, or what is free is written")
+		t.Skip("builds with the race detector keep segments on the Go heap, those with the tag poison write to free memory, and -short leaves this out")
 	}
 	const budget, partitions, rows = 32 << 20, 250, 1000
 	debug.FreeOSMemory()

@@ -366,13 +366,13 @@ func (h *harness) checkGets(v *Version, snap uint64) {
 		}
 		row.Release()
 		if ok {
-			virtualSST := key[:codec.PartitionLen([]byte(key))]
-			found[virtualSST] = append(found[virtualSST], Candidate{Key: []byte(key), Hash: codec.KeyHash([]byte(key))})
+			partition := key[:codec.PartitionLen([]byte(key))]
+			found[partition] = append(found[partition], Candidate{Key: []byte(key), Hash: codec.KeyHash([]byte(key))})
 		}
 	}
-	for virtualSST, list := range found {
+	for partition, list := range found {
 		// A missing key must not exclude the others.
-		absent := append([]byte(virtualSST), "~none\x01"...)
+		absent := append([]byte(partition), "~none\x01"...)
 		list = append(list, Candidate{Key: absent, Hash: codec.KeyHash(absent)})
 		v.ProbeFilters(list)
 		for _, c := range list[:len(list)-1] {
