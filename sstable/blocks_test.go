@@ -28,6 +28,17 @@ func (f *countedFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
+// TestReadsOfOpen counts the reads of Open: the header, the footer, and three sections at once.
+func TestReadsOfOpen(t *testing.T) {
+	file, _ := write(t, writerOptions(), uniform(2000))
+	f := &countedFile{File: file}
+	r := open(t, f, nil)
+	want := headerBytes + footerBytes + int(r.footer.filter.end()-r.footer.shapes.off)
+	if f.reads != 3 || f.bytes != want {
+		t.Errorf("%d reads of %d bytes, want 3 of %d", f.reads, f.bytes, want)
+	}
+}
+
 // TestReadsOfScan counts the reads of a scan with a cache and without one: for the values
 // of its first group it reads all of that group after the head at once, and the other
 // groups whole.

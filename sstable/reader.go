@@ -83,6 +83,11 @@ func (r *Reader) readSection(p []byte, off int64, what string) error {
 	if err := r.read(p, off); err != nil {
 		return err
 	}
+	return r.checkSection(p, off, what)
+}
+
+// checkSection verifies the sum of the section p at off.
+func (r *Reader) checkSection(p []byte, off int64, what string) error {
 	if !r.bind.Check(p, off) {
 		return r.corruptf(off, "%s of %d bytes: wrong sum", what, len(p))
 	}
@@ -136,7 +141,8 @@ func (r *Reader) checkFeatures() error {
 	return nil
 }
 
-// readTail reads the sections after the groups, except the bounds.
+// readTail reads the sections after the groups, except the bounds. One read of the shapes, the index and the filter, which
+// are adjacent, takes half the time of three when the page cache has none of them.
 func (r *Reader) readTail() error {
 	off := r.foot
 	p := make([]byte, r.size-off)
@@ -154,15 +160,16 @@ func (r *Reader) readTail() error {
 	if err := f.check(off); err != nil {
 		return r.corruptf(off, "%v", err)
 	}
+	all := make([]byte, f.filter.end()-f.shapes.off)
+	if err := r.read(all, int64(f.shapes.off)); err != nil {
+		return err
+	}
 	section := func(s span, what string) ([]byte, error) {
 		if s.len < sumBytes {
 			return nil, r.corruptf(int64(s.off), "%s of %d bytes", what, s.len)
 		}
-		p := make([]byte, s.len)
-		if err := r.readSection(p, int64(s.off), what); err != nil {
-			return nil, err
-		}
-		return p[:len(p)-sumBytes], nil
+		p := all[s.off-f.shapes.off:][:s.len:s.len]
+		return p[:len(p)-sumBytes], r.checkSection(p, int64(s.off), what)
 	}
 	shapes, err := section(f.shapes, "shapes")
 	if err != nil {
