@@ -51,10 +51,28 @@ func (r *Rule) origin(origin string) string {
 	switch {
 	case slices.Contains(r.AllowedOrigins, "*"):
 		return "*"
-	case slices.Contains(r.AllowedOrigins, origin):
+	case slices.ContainsFunc(r.AllowedOrigins, func(allowed string) bool { return matchesOrigin(allowed, origin) }):
 		return origin
 	}
 	return ""
+}
+
+// subdomains is before the domain of an origin that allows all subdomains of it, such as
+// http://*.example.com. It does not allow the domain itself.
+const subdomains = "://*."
+
+// matchesOrigin reports whether origin is the allowed one, or of a subdomain of it.
+func matchesOrigin(allowed, origin string) bool {
+	if allowed == origin {
+		return true
+	}
+	scheme, domain, ok := strings.Cut(allowed, subdomains)
+	if !ok {
+		return false
+	}
+	host, of := strings.CutPrefix(origin, scheme+"://")
+	label, below := strings.CutSuffix(host, "."+domain)
+	return of && below && label != "" && !strings.ContainsAny(label, "/:@?#")
 }
 
 // matchesHeader reports whether a header is in a rule's list, in any case.

@@ -11,6 +11,7 @@ func TestMatch(t *testing.T) {
 		{AllowedMethods: []string{"GET", "PUT"}, AllowedOrigins: []string{"http://a.example"}, AllowedHeaders: []string{"x-*", "Accept"}},
 		{AllowedMethods: []string{"DELETE"}, AllowedOrigins: []string{"*"}, AllowedHeaders: []string{"*"}},
 		{AllowedMethods: []string{"MERGE"}, AllowedOrigins: []string{"*", "http://a.example"}},
+		{AllowedMethods: []string{"PATCH"}, AllowedOrigins: []string{"https://*.c.example", "http://*.d.example:8080"}},
 	}
 	const none = -1
 	for _, c := range []struct {
@@ -35,6 +36,16 @@ func TestMatch(t *testing.T) {
 		{"star", "null", "DELETE", []string{"anything"}, 2, 2, "*"},
 		{"star, and an invalid header", "null", "DELETE", []string{"any thing"}, 2, none, "*"},
 		{"no headers allowed", "null", "MERGE", []string{"a"}, 3, none, "*"},
+		{"subdomain", "https://a.c.example", "PATCH", nil, 4, 4, "https://a.c.example"},
+		{"subdomain of a subdomain", "https://b.a.c.example", "PATCH", nil, 4, 4, "https://b.a.c.example"},
+		{"subdomain with a port", "http://a.d.example:8080", "PATCH", nil, 4, 4, "http://a.d.example:8080"},
+		{"subdomain with another port", "https://a.c.example:8080", "PATCH", nil, none, none, ""},
+		{"subdomain by another scheme", "http://a.c.example", "PATCH", nil, none, none, ""},
+		{"the domain itself", "https://c.example", "PATCH", nil, none, none, ""},
+		{"an empty subdomain", "https://.c.example", "PATCH", nil, none, none, ""},
+		{"another domain with the same end", "https://ac.example", "PATCH", nil, none, none, ""},
+		{"a path with the same end", "https://evil.example/.c.example", "PATCH", nil, none, none, ""},
+		{"no origin, subdomains", "", "PATCH", nil, none, none, ""},
 		{"named beside a star", "http://a.example", "MERGE", nil, 3, 3, "*"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

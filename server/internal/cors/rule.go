@@ -9,7 +9,7 @@ import (
 )
 
 // Rule allows methods and headers to pages of some origins. A header that ends in a star is
-// a prefix. The origin * means all origins.
+// a prefix. The origin * means all origins, and http://*.example.com all subdomains.
 type Rule struct {
 	AllowedMethods []string
 	AllowedOrigins []string
