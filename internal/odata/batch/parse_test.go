@@ -105,6 +105,11 @@ func TestParseDialects(t *testing.T) {
 			"length 0", mixed, open + "--c\n" + mimeHeader + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--",
 			[]batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})},
 		},
+		{
+			"last boundary without dashes, of the Rust client", mixed,
+			open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n--c--\n--b\n",
+			[]batch.Operation{insert, remove},
+		},
 		{"changeset without operations", mixed, open + "--c--\n--b--", nil},
 		{"Content-ID in the MIME header", mixed, open + "--c\nContent-ID: 1\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c--\n--b--", []batch.Operation{insert}},
 		{
@@ -247,7 +252,7 @@ func TestParseErrors(t *testing.T) {
 		{"no body", mixed, "", batch.Unterminated, 0},
 		{"other boundary", "multipart/mixed; boundary=other", good, batch.Unterminated, 0},
 		{"batch without end", mixed, strings.TrimSuffix(good, "--b--"), batch.Unterminated, 0},
-		{"batch without dashes at its end", mixed, strings.TrimSuffix(good, "--"), batch.Misplaced, 1},
+		{"batch without dashes at its end, and text", mixed, strings.TrimSuffix(good, "--") + "\nx", batch.Misplaced, 1},
 		{"changeset without end", mixed, change("--c--\n", ""), batch.Unterminated, 0},
 		{"changeset without dashes at its end", mixed, change("--c--\n", "--c\n"), batch.Unterminated, 1},
 		{"batch without operations", mixed, "--b--", batch.Empty, 0},
