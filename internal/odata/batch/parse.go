@@ -25,8 +25,9 @@ type Operation struct {
 
 // Parse parses the body of a batch with the given Content-Type. Lines may end in LF or
 // CRLF. Empty lines around headers and bodies, text before the first boundary and
-// after the last, Content-Length, Content-ID, and the dashes after the last boundary of
-// the batch are optional. The Request shares the memory of body. Every error is an *Error.
+// after the last, Content-Length, Content-ID, the line end after a body that is an object,
+// and the dashes after the last boundary of the batch are optional. The Request shares the
+// memory of body. Every error is an *Error.
 //
 // Time and memory are linear in the length of body.
 func Parse(contentType string, body []byte) (Request, error) {
@@ -88,7 +89,7 @@ func (p *parser) envelope(contentType string, body []byte) (changeset bool, err 
 	} else if err := p.add(section); err != nil {
 		return false, err
 	}
-	// The Rust client ends a batch with a boundary that is not the closing one.
+	// The Rust and C++ clients end a batch with a boundary that is not the closing one.
 	if end == closingLine || trimBlank(outer.rest) == nil {
 		return changeset, nil
 	}

@@ -106,6 +106,17 @@ func TestParseDialects(t *testing.T) {
 			[]batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})},
 		},
 		{
+			"no line end after a body, of the C++ client", mixed,
+			open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}--c\n" + mimeHeader + insertHead + "\n{\"a\":1}--c\n" + mimeHeader + removeHead +
+				"\n\n--c--\n--b\n",
+			[]batch.Operation{insert, insert, remove},
+		},
+		{
+			"a boundary in a body", mixed,
+			open + "--c\n" + mimeHeader + "PUT /x HTTP/1.1\n\n{\"a\":\"}--c\",\"b\":\n\"--c\"}\n--c--\n--b--",
+			[]batch.Operation{{Method: "PUT", Target: "/x", Header: batch.Header{}, Body: []byte("{\"a\":\"}--c\",\"b\":\n\"--c\"}")}},
+		},
+		{
 			"last boundary without dashes, of the Rust client", mixed,
 			open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n--c--\n--b\n",
 			[]batch.Operation{insert, remove},

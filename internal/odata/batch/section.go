@@ -17,28 +17,29 @@ const dashes = "--"
 // sections splits a text at the lines of a boundary.
 type sections struct {
 	rest   []byte
-	mark   []byte // the boundary with the preceding line end and dashes
+	mark   []byte // the dashes and the boundary
 	anchor int    // the index of a byte of mark that is rare in other text
 }
 
 // newSections returns the sections of a text. Most clients have an underscore in their
-// boundaries, as in batch_a1. Bodies have fewer of them than line ends, and of these
-// fewer than dashes. With the line end as the anchor, a batch needs 2 % more CPU time
-// (bench/endpoint).
+// boundaries, as in batch_a1. Bodies have fewer of them than dashes.
 func newSections(text []byte, boundary string) *sections {
-	mark := []byte("\n" + dashes + boundary)
+	mark := []byte(dashes + boundary)
 	return &sections{text, mark, max(0, bytes.IndexByte(mark, '_'))}
 }
 
-// find returns the index of the first mark in text, -1 if there is none.
-func (s *sections) find(text []byte) int {
-	for at := s.anchor; at < len(text); at++ {
+// find returns the index of the first mark in text, from at on, that begins a line or follows
+// a brace, -1 if there is none: the C++ client sends no line end after a body. No other mark
+// ends a body, in which only a brace can end an entity.
+func (s *sections) find(text []byte, at int) int {
+	for at += s.anchor; at < len(text); at++ {
 		i := bytes.IndexByte(text[at:], s.mark[s.anchor])
 		if i < 0 {
 			return -1
 		}
 		at += i
-		if from := at - s.anchor; bytes.HasPrefix(text[from:], s.mark) {
+		from := at - s.anchor
+		if bytes.HasPrefix(text[from:], s.mark) && (from == 0 || text[from-1] == '\n' || text[from-1] == '}') {
 			return from
 		}
 	}
@@ -48,41 +49,34 @@ func (s *sections) find(text []byte) int {
 // next returns the text before the next line of the boundary.
 func (s *sections) next() (section []byte, end delimiter) {
 	text := s.rest
-	from, at := 0, 0 // offsets of a line that starts with the boundary, and of the text after the boundary
-	if bytes.HasPrefix(text, s.mark[1:]) {
-		at = len(s.mark) - 1
-	}
-	for {
-		if at > 0 {
-			line, after := cutLine(text[at:])
-			if d := delimiterOf(line); d != noDelimiter {
-				s.rest = after
-				return text[:from], d
-			}
+	for from := s.find(text, 0); from >= 0; from = s.find(text, from+len(s.mark)) {
+		if end, after := cutDelimiter(text[from+len(s.mark):]); end != noDelimiter {
+			s.rest = after
+			return text[:from], end
 		}
-		i := s.find(text[at:])
-		if i < 0 {
-			s.rest = nil
-			return text, noDelimiter
-		}
-		from = at + i + 1
-		at += i + len(s.mark)
 	}
+	s.rest = nil
+	return text, noDelimiter
 }
 
-// delimiterOf returns the kind of a boundary's line, given the text after the boundary.
-// Trailing blanks are valid.
-func delimiterOf(line []byte) delimiter {
-	is := boundaryLine
-	if bytes.HasPrefix(line, []byte(dashes)) {
-		is, line = closingLine, line[len(dashes):]
+// cutDelimiter returns the kind of a boundary, given the text after it, and the text after its
+// line. Trailing blanks are valid.
+func cutDelimiter(text []byte) (is delimiter, after []byte) {
+	is = boundaryLine
+	if rest, ok := bytes.CutPrefix(text, []byte(dashes)); ok {
+		is, text = closingLine, rest
 	}
-	for _, c := range line {
-		if c != ' ' && c != '\t' {
-			return noDelimiter
-		}
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
+		text = text[1:]
 	}
-	return is
+	text = bytes.TrimPrefix(text, []byte{'\r'})
+	switch {
+	case len(text) == 0:
+		return is, nil
+	case text[0] == '\n':
+		return is, text[1:]
+	}
+	return noDelimiter, nil
 }
 
 // cutLine returns the first line of text, without its line end, and the rest.
