@@ -62,13 +62,17 @@ func (x *exchange) batch() error {
 	}
 	ops := make([]batchOp, len(b.Operations))
 	writes := make([]store.Op, 0, len(b.Operations))
-	table := ""
+	table, refused := "", 0
 	var previous *batchOp
+	var refusal error // of operation refused
 	for i := range b.Operations {
 		o := &ops[i]
 		o.Operation = &b.Operations[i]
 		writes = writes[:i+1]
-		err := x.parseOp(o, previous, &writes[i])
+		condition, err := x.parseOp(o, previous, &writes[i])
+		if condition != nil && refusal == nil {
+			refused, refusal = i, condition
+		}
 		if err == nil && i > 0 && !sameTable(table, o.target.Table) {
 			err = problem.OfModel(&edm.Error{Rule: edm.RuleBatchPartition})
 		}
@@ -84,6 +88,9 @@ func (x *exchange) batch() error {
 		previous, table = o, o.target.Table
 	}
 	x.target.Table = table
+	if refusal != nil {
+		return x.failBatch(ops, writes, x.refuse(table, writes, refused, refusal))
+	}
 	if err := x.reserveInserts(ops, writes); err != nil {
 		return err
 	}
@@ -97,10 +104,10 @@ func (x *exchange) batch() error {
 // sameTable compares table names as the data model does: only ASCII letters fold.
 func sameTable(a, b string) bool { return a == b || edm.FoldTableName(a) == edm.FoldTableName(b) }
 
-// parseOp parses o as a write into w, which is zero. It copies what o has in common with
-// the previous operation, which is nil for the first: most batches differ in the bodies
-// alone.
-func (x *exchange) parseOp(o, previous *batchOp, w *store.Op) error {
+// parseOp parses o as a write into w, which is zero, like parseWrite. It copies what o has in
+// common with the previous operation, which is nil for the first: most batches differ in the
+// bodies alone.
+func (x *exchange) parseOp(o, previous *batchOp, w *store.Op) (refusal, err error) {
 	sameHeader := previous != nil && o.Header.Is(previous.Header)
 	if sameHeader {
 		o.headers = previous.headers
@@ -110,21 +117,16 @@ func (x *exchange) parseOp(o, previous *batchOp, w *store.Op) error {
 	if sameHeader && o.Target == previous.Target && o.Method == previous.Method {
 		o.command = previous.command
 	} else if err := o.parseCommand(x.Address.Account); err != nil {
-		return err
+		return nil, err
 	}
 	if !isWrite(&o.command) {
-		return misplacedProblem(&o.command)
+		return nil, misplacedProblem(&o.command)
 	}
-	var err error
 	if o.kind, err = admit(&x.grant, &o.command, o.headers); err != nil {
-		return err
+		return nil, err
 	}
 	w.Kind = o.kind
-	refusal, err := x.parseWrite(w, &o.command, o.headers, o.Body)
-	if err == nil && refusal != nil {
-		err = x.refuse(*w, refusal, o.target.Table)
-	}
-	return err
+	return x.parseWrite(w, &o.command, o.headers, o.Body)
 }
 
 // misplacedProblem refuses an operation that a batch cannot have.

@@ -200,3 +200,37 @@ func TestBatchWithinRange(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedCondition sends batches whose second operation has an If-Match that is not valid.
+// Whatever is wrong with the keys and values of all operations, and a missing table, take
+// precedence.
+func TestRefusedCondition(t *testing.T) {
+	write := func(key, condition, body string) string {
+		return operation("PUT", "/"+testAccount+"/People("+key+")", condition, body)
+	}
+	const first, second, third = "PartitionKey='p',RowKey='1'", "PartitionKey='p',RowKey='2'", "PartitionKey='p',RowKey='3'"
+	refused := write(second, "If-Match: x\r\n", "{}")
+	missing := func(text string) string { return strings.Replace(text, "People", "Missing", 1) }
+	for _, c := range []struct {
+		name, want string
+		batch      []string
+	}{
+		{"alone", `InvalidInput","message":{"lang":"en-US","value":"1:The etag value`, []string{write(first, "", "{}"), refused}},
+		{"two of them", `"value":"0:The etag value`, []string{write(first, "If-Match: y\r\n", "{}"), refused}},
+		{"no table", `TableNotFound","message":{"lang":"en-US","value":"0:`, []string{missing(write(first, "", "{}")), missing(refused)}},
+		{"another partition", `"value":"1:All commands`, []string{write("PartitionKey='q',RowKey='1'", "", "{}"), refused}},
+		{"the same entity", `"value":"1:The batch request contains multiple changes`, []string{write(second, "", "{}"), refused}},
+		{
+			"a key", `"value":"0:The 'RowKey' parameter of value 'a/b'`,
+			[]string{operation("POST", "/"+testAccount+"/People", "", `{"PartitionKey":"p","RowKey":"a/b"}`), refused},
+		},
+		{"a later name", `"value":"2:The property name is invalid`, []string{write(first, "", "{}"), refused, write(third, "", `{"1":1}`)}},
+		{"a later body", `"value":"2:An error occurred`, []string{write(first, "", "{}"), refused, write(third, "", `{`)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := sendBatch(t, c.batch...); len(got) != 1 || !strings.Contains(got[0], c.want) {
+				t.Errorf("got %q, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -121,7 +121,7 @@ func admit(g *sharedkey.Grant, c *command, h *headers) (store.OpKind, error) {
 
 // parseWrite parses a write that was admitted, of op.Kind, into op, which is otherwise
 // zero and shares memory with body and with the parser. A refusal is an error of the
-// conditions; the absence of the table takes precedence over it.
+// conditions, in place of which op has Any; the errors in refuse take precedence over it.
 func (x *exchange) parseWrite(op *store.Op, c *command, h *headers, body []byte) (refusal, err error) {
 	if err := early(edm.CheckTableName(c.target.Table)); err != nil {
 		return nil, err
@@ -135,7 +135,9 @@ func (x *exchange) parseWrite(op *store.Op, c *command, h *headers, body []byte)
 		if err := edm.CheckKey(c.target.Key); errors.As(err, &illegal) && illegal.Rule == edm.RuleKey {
 			return nil, err
 		}
-		op.IfMatch, refusal = conditionOf(c.method, h)
+		if op.IfMatch, refusal = conditionOf(c.method, h); refusal != nil {
+			op.IfMatch = store.Any
+		}
 	}
 	if op.Kind == store.OpDelete {
 		return refusal, nil
@@ -172,7 +174,7 @@ func (x *exchange) write() error {
 		return err
 	}
 	if refusal != nil {
-		return x.refuse(op, refusal, x.target.Table)
+		return writeProblem(x.refuse(x.target.Table, []store.Op{op}, 0, refusal), &op)
 	}
 	if kind == store.OpInsert && x.prefer != request.ReturnNoContent {
 		if err := x.reserveInserted(entityBytes(&op.Entity, x.level, x.base)); err != nil {
@@ -194,17 +196,16 @@ func (x *exchange) write() error {
 	return x.sendEmpty(http.StatusNoContent)
 }
 
-// refuse returns the refusal of op, or an error of its entity or of the table, which
-// take precedence.
-func (x *exchange) refuse(op store.Op, refusal error, table string) error {
-	op.IfMatch = store.Any
-	if err := store.CheckBatch(table, []store.Op{op}, nil); err != nil {
-		return writeProblem(err, &op)
-	}
-	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {
+// refuse returns the refusal of the condition of ops[i], or an error of the entities or of
+// the table, which take precedence. The error is a *store.OpError.
+func (x *exchange) refuse(table string, ops []store.Op, i int, refusal error) error {
+	if err := store.CheckBatch(table, ops, nil); err != nil {
 		return err
 	}
-	return refusal
+	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {
+		return &store.OpError{Err: err}
+	}
+	return &store.OpError{Index: i, Err: refusal}
 }
 
 // writeProblem returns err, with the text of the key if it refuses a key of an insert. If
