@@ -95,6 +95,37 @@ func TestEndlessScans(t *testing.T) {
 	}
 }
 
+// AccountMeta is that of a store that does nothing after ctx.
+func (s endlessStore) AccountMeta(ctx context.Context) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.Store.AccountMeta(ctx)
+}
+
+// TestEndlessScanCors queries an endlessStore with a timeout. The response has the headers of
+// the CORS rules, which the server reads after the timeout.
+func TestEndlessScanCors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t)
+		c.want(c.signed("PUT", propertiesPath, document("<Cors>"+anyRule+"</Cors>")), response{status: 202})
+		var err error
+		c.handler, err = server.New(server.Options{
+			Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: endlessStore{c.store}}},
+			Observe:  func(e server.Event) { c.events = append(c.events, e) },
+			Now:      func() time.Time { return testTime },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := c.signed("GET", "/acct/People()?timeout=2", "", "Origin", "http://b.example")
+		wantCors(t, res, map[string]string{"Allow-Origin": "*", "Expose-Headers": "etag"})
+		if e := c.events[len(c.events)-1]; res.StatusCode != http.StatusOK || e.Err != nil {
+			t.Errorf("%d, event with error %v; want a page and no error", res.StatusCode, e.Err)
+		}
+	})
+}
+
 // TestLargePages queries large entities. A page ends at about 4 MiB, and the pages together
 // have all entities.
 func TestLargePages(t *testing.T) {

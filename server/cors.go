@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
@@ -46,12 +49,21 @@ func (x *exchange) setFields(fields []cors.Field) {
 	}
 }
 
+// lateRulesTime limits the reading of the rules for a response after the client's timeout.
+const lateRulesTime = time.Second
+
 // corsRules returns the rules of the account, nil without an account.
 func (x *exchange) corsRules() ([]cors.Rule, error) {
 	if x.account == nil {
 		return nil, nil
 	}
-	p, err := x.account.properties.get(x.r.Context())
+	ctx := x.r.Context()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lateRulesTime)
+		defer cancel()
+	}
+	p, err := x.account.properties.get(ctx)
 	if err != nil {
 		return nil, err
 	}
