@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"strings"
+
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
@@ -82,9 +84,15 @@ func (t Tree) AppendText(dst []byte) []byte {
 	case "":
 		return appendLiteral(dst, t.Value)
 	}
+	if t.Name == "not" { // in front it is the operator
+		return append(append(append(appendLiteral(dst, t.Value), ' '), mirrored.Replace(t.Op)...), " not"...)
+	}
 	dst = append(append(dst, t.Name...), ' ')
 	return appendLiteral(append(append(dst, t.Op...), ' '), t.Value)
 }
+
+// mirrored replaces an operator by the one with the same meaning for exchanged operands.
+var mirrored = strings.NewReplacer("lt", "gt", "le", "ge", "gt", "lt", "ge", "le")
 
 // isOr reports whether the text of t is an or. That of a group of one is the text of its item.
 func (t Tree) isOr() bool {

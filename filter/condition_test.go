@@ -20,6 +20,7 @@ func TestTreeTexts(t *testing.T) {
 		"A eq X'00ff' and B eq 1.0":     "A eq X'00ff' and B eq 1.0",
 		"not (A eq 1 or not (B eq 2))":  "not (A eq 1 or not (B eq 2))",
 		"true":                          "true",
+		"5 lt not and and eq 1":         "5 lt not and and eq 1",
 		"Timestamp ge datetime'2024-01-01T00:00:00Z'": "Timestamp ge datetime'2024-01-01T00:00:00Z'",
 	} {
 		e, err := filter.Parse(text)
@@ -29,6 +30,9 @@ func TestTreeTexts(t *testing.T) {
 		got := string(e.Tree().AppendText(nil))
 		if got != want {
 			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+		if _, err := filter.Parse(got); err != nil {
+			t.Errorf("%s becomes %s: %v", text, got, err)
 		}
 	}
 }
