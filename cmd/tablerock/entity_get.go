@@ -21,7 +21,7 @@ func newEntityGet(a *app) *cobra.Command {
 				}
 				list := splitList(selected)
 				e.Properties = selectProperties(e.Properties, list)
-				return a.printer().Entity(cmd.Context(), s, args[0], e, list)
+				return a.printer().Entity(cmd.Context(), args[0], e, list)
 			}))
 		},
 	}

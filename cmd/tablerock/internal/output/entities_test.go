@@ -77,6 +77,27 @@ Name          表\n
 	}
 }
 
+// TestEntity prints an entity that no source has any more.
+func TestEntity(t *testing.T) {
+	e := edm.Entity{
+		Key:        edm.Key{Partition: "p", Row: "1"},
+		Properties: edm.Properties{{Name: "Name", Value: edm.String("x")}, {Name: "Age", Value: edm.Int32(7)}},
+	}
+	for _, c := range []struct {
+		selected []string
+		want     string
+	}{
+		{nil, "PartitionKey,RowKey,Timestamp,Age@Edm.Int32,Name\np,1,1601-01-01T00:00:00Z,7,x\n"},
+		{[]string{"Name", "Age"}, "PartitionKey,RowKey,Timestamp,Name,Age@Edm.Int32\np,1,1601-01-01T00:00:00Z,x,7\n"},
+	} {
+		var got strings.Builder
+		p := Printer{W: &got, Format: CSV}
+		if err := p.Entity(t.Context(), "People", e, c.selected); err != nil || got.String() != c.want {
+			t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), c.want)
+		}
+	}
+}
+
 // TestListWidths prints a list on terminals of several widths.
 func TestListWidths(t *testing.T) {
 	long := strings.Repeat("表 and more ", 8)
