@@ -136,7 +136,7 @@ func (l *lexer) quoted(start int, t edm.Type) (token, *Error) {
 func quotedValue(s string, t edm.Type) (edm.Value, bool) {
 	switch t {
 	case edm.TypeDateTime:
-		return dateTimeValue(s)
+		return ParseDateTime(s)
 	case edm.TypeGuid:
 		g, err := edm.ParseGUID(s)
 		return edm.Guid(g), err == nil
@@ -147,9 +147,9 @@ func quotedValue(s string, t edm.Type) (edm.Value, bool) {
 	return edm.String(s), true
 }
 
-// dateTimeValue parses a DateTime. Clients compare with the year 1, their minimum,
-// although the store has no time before 1601.
-func dateTimeValue(s string) (edm.Value, bool) {
+// ParseDateTime parses the text of a DateTime in a filter. Clients compare with the year 1,
+// their minimum, although the store has no time before 1601: all such times give one value.
+func ParseDateTime(s string) (edm.Value, bool) {
 	t, err := edm.ParseTicks(s)
 	if err == nil {
 		return edm.DateTime(t), true

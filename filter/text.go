@@ -78,17 +78,19 @@ func appendLiteral(dst []byte, v edm.Value) []byte {
 	case edm.TypeDouble:
 		return appendDouble(dst, math.Float64frombits(v.Word()))
 	case edm.TypeDateTime:
-		dst = append(dst, "datetime'"...)
-		if t := edm.Ticks(v.Word()); t < edm.MinTicks {
-			dst = append(dst, textBeforeMin...)
-		} else {
-			dst = t.AppendText(dst)
-		}
-		return append(dst, '\'')
+		return append(AppendDateTime(append(dst, "datetime'"...), edm.Ticks(v.Word())), '\'')
 	case edm.TypeGuid:
 		return append(append(append(dst, "guid'"...), edm.GUID(v.Bytes()).String()...), '\'')
 	}
 	return append(dst, "null"...)
+}
+
+// AppendDateTime appends the text of a DateTime that [ParseDateTime] parses.
+func AppendDateTime(dst []byte, t edm.Ticks) []byte {
+	if t < edm.MinTicks {
+		return append(dst, textBeforeMin...)
+	}
+	return t.AppendText(dst)
 }
 
 // textBeforeMin replaces every DateTime literal before edm.MinTicks. No stored

@@ -370,7 +370,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, text := range []string{
 		"A eq 'it''s' and (B gt 5L or not (C le 1.5))", "D eq X'00ff'", "E ge datetime'2024-01-01T00:00:00Z'",
-		"F eq true or G ne guid'0f3e4f0e-5d5b-4d6c-9a55-0a1b2c3d4e5f'",
+		"F eq true or G ne guid'0f3e4f0e-5d5b-4d6c-9a55-0a1b2c3d4e5f'", "E gt datetime'0001-01-01T00:00:00Z'", "H lt INF or H eq NaN",
 	} {
 		var one, two answer
 		b.want(http.StatusOK, &one, "filter", object{"text": text})

@@ -86,6 +86,9 @@ func conditionOf(t filter.Tree) Condition {
 	}
 	c.Kind, c.Op, c.Name = "compare", t.Op, t.Name
 	c.Type, c.Value = t.Value.Type().String(), string(odata.AppendValue(nil, t.Value))
+	if at, ok := t.Value.DateTime(); ok {
+		c.Value = string(filter.AppendDateTime(nil, at))
+	}
 	return c
 }
 
@@ -134,6 +137,9 @@ func (c *Condition) tree(path []int, depth int) (filter.Tree, error) {
 		return t, &pathError{path, badInput("Choose a property.")}
 	}
 	v, err := parseValue(c.Name, c.Type, c.Value)
+	if early, ok := filter.ParseDateTime(c.Value); ok && c.Type == edm.TypeDateTime.String() {
+		v, err = early, nil
+	}
 	if err != nil {
 		return t, &pathError{path, badInput("The value is not valid for the type " + c.Type + ".")}
 	}
