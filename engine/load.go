@@ -98,7 +98,10 @@ type load struct {
 // failure returns the error of Load for the cause err.
 func (l *load) failure(err error) error {
 	var refused *store.OpError
+	var sequence *bulkload.SequenceError
 	switch db := l.db; {
+	case errors.As(err, &sequence):
+		return sequence.Err
 	case errors.Is(err, batch.ErrTableGone):
 		err = &store.OpError{Err: store.ErrTableNotFound}
 		fallthrough

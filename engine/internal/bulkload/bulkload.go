@@ -46,8 +46,14 @@ type Result struct {
 	Timestamp edm.Ticks
 }
 
+// SequenceError is an error of the sequence, which says nothing about the database.
+type SequenceError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *SequenceError) Error() string { return e.Err.Error() }
+
 // Load loads the entities and returns how many of them are installed, also with an error.
-// The error is that of the sequence, of an entity (a *store.OpError whose Index is that of
+// The error is a *SequenceError, that of an entity (a *store.OpError whose Index is that of
 // the entity in the sequence), of a function of o or of ctx.
 func Load(ctx context.Context, o Options, entities iter.Seq2[edm.Entity, error]) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -51,10 +51,12 @@ func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {
 	}()
 	c.finder.Reset(c.o.Shapes)
 	for e, seqErr := range entities {
-		if err = seqErr; err == nil && c.ctx.Err() != nil {
+		switch {
+		case seqErr != nil:
+			err = &SequenceError{seqErr}
+		case c.ctx.Err() != nil:
 			err = context.Cause(c.ctx)
-		}
-		if err == nil {
+		default:
 			err = c.add(&e)
 		}
 		if err != nil {
