@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -212,6 +213,8 @@ func TestBadOptions(t *testing.T) {
 		{MemoryBytes: 1 << 10},
 		{MemoryBytes: 8 << 20, CacheBytes: 8 << 20},
 		{MemoryBytes: 8 << 20, SegmentBytes: 8 << 20},
+		{MemoryBytes: 8 << 20, CacheBytes: math.MaxInt64},
+		{CacheBytes: math.MaxInt64},
 	} {
 		disk := vfs.NewMem()
 		o.FS = disk

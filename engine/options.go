@@ -219,7 +219,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("options: ReserveBytes is %d, must be between -1 and %d", o.ReserveBytes, space.MaxBytes)
 	case o.CacheBytes < 0:
 		return o, fmt.Errorf("options: CacheBytes is %d, must not be negative", o.CacheBytes)
-	case o.logMemory()+o.CacheBytes > o.MemoryBytes:
+	case o.CacheBytes > o.MemoryBytes-o.logMemory():
 		return o, fmt.Errorf("options: CacheBytes %d and SegmentBytes %d need more than MemoryBytes, %d", o.CacheBytes, o.SegmentBytes, o.MemoryBytes)
 	case o.Compression > CompressSmall:
 		return o, fmt.Errorf("options: Compression is %d, must be CompressFast or CompressSmall", o.Compression)
