@@ -62,7 +62,7 @@ func (e BatchErrors) Unwrap() []error {
 // store.ErrClosed. A crash before ApplyBatches returns loses the last ones of the batches that
 // it had applied, each of them as a whole.
 //
-// ApplyBatches keeps no reference to batches after it returns.
+// Without batches it returns nil. It keeps no reference to batches after it returns.
 func (db *DB) ApplyBatches(ctx context.Context, table string, batches [][]store.Op) ([][]store.Result, error) {
 	g := group{db: db, table: table, batches: batches, results: make([][]store.Result, len(batches))}
 	for g.next < len(batches) {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -240,4 +241,31 @@ func TestCloseCrash(t *testing.T) {
 	check(t, "Close", db.Close())
 	disk.OnOp(nil)
 	t.Logf("%d states", states)
+}
+
+// TestStateBeforeArguments gives illegal arguments to a closed database and to one for reading. The
+// state of the database is the error, as it is for legal ones.
+func TestStateBeforeArguments(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	check(t, "Close", db.Close())
+	ctx, bad, long := t.Context(), "no name", make([]byte, 64<<10+1)
+	for _, at := range []struct {
+		db   *engine.DB
+		want error
+	}{{db, store.ErrClosed}, {mustOpen(t, "db", readOnly(disk)), store.ErrReadOnly}} {
+		for name, call := range map[string]func() error{
+			"Apply":          func() error { _, err := at.db.Apply(ctx, bad); return err },
+			"ApplyBatches":   func() error { _, err := at.db.ApplyBatches(ctx, bad, make([][]store.Op, 1)); return err },
+			"Load":           func() error { _, err := at.db.Load(ctx, bad, sequence(nil), engine.LoadOptions{}); return err },
+			"CreateTable":    func() error { return at.db.CreateTable(ctx, bad) },
+			"DeleteTable":    func() error { return at.db.DeleteTable(ctx, bad) },
+			"SetTableMeta":   func() error { return at.db.SetTableMeta(ctx, table, long) },
+			"SetAccountMeta": func() error { return at.db.SetAccountMeta(ctx, long) },
+		} {
+			if err := call(); !errors.Is(err, at.want) {
+				t.Errorf("%s: %v, want %v", name, err, at.want)
+			}
+		}
+	}
 }

@@ -31,8 +31,9 @@ import (
 
 // DB is an open database: the tables of one storage account, in one directory. It
 // implements store.Store. All methods may be called concurrently. Except for
-// Close, they return store.ErrClosed after Close; those that write return
-// store.ErrReadOnly if the database was opened with Options.ReadOnly.
+// Close and Failure, they return store.ErrClosed after Close; those that write return
+// store.ErrReadOnly if the database was opened with Options.ReadOnly. These errors come
+// before those of other arguments than ctx.
 type DB struct {
 	opts Options
 	dir  string

@@ -60,13 +60,13 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 	if err := ctx.Err(); err != nil {
 		return LoadResult{}, err
 	}
-	if err := edm.CheckTableName(table); err != nil {
-		return LoadResult{}, &store.OpError{Err: err}
-	}
 	if err := db.beginWrite(); err != nil {
 		return LoadResult{}, err
 	}
 	defer db.endWrite()
+	if err := edm.CheckTableName(table); err != nil {
+		return LoadResult{}, &store.OpError{Err: err}
+	}
 	l := &load{db: db}
 	info := db.logged.Load().Lookup(table)
 	if info == nil {

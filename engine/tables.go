@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,10 +16,7 @@ import (
 // CreateTable creates a table, durably. The errors are store.ErrTableExists, an
 // *edm.Error for an illegal name, and those of Apply.
 func (db *DB) CreateTable(ctx context.Context, table string) error {
-	if err := edm.CheckTableName(table); err != nil {
-		return err
-	}
-	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) {
+	return db.changeCatalog(ctx, space.Write, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {
 		return c.Create(table, max(edm.MinTicks, edm.TicksOf(db.opts.Testing.Clock.Now())))
 	})
 }
@@ -27,10 +25,9 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 // however large the table is; compactions free the space later. The errors are
 // store.ErrTableNotFound, an *edm.Error for an illegal name, and those of Apply.
 func (db *DB) DeleteTable(ctx context.Context, table string) error {
-	if err := edm.CheckTableName(table); err != nil {
-		return err
-	}
-	return db.changeCatalog(ctx, space.Drop, func(c *catalog.Catalog) (catalog.Change, error) { return c.Drop(table) })
+	return db.changeCatalog(ctx, space.Drop, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {
+		return c.Drop(table)
+	})
 }
 
 // Tables lists at most limit tables, 0 for all, in the order of their folded names
@@ -71,13 +68,8 @@ func (db *DB) TableMeta(ctx context.Context, table string) ([]byte, error) {
 // durably. The errors are store.ErrTableNotFound, an *edm.Error for an illegal name
 // or too much metadata, and those of Apply.
 func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error {
-	if err := edm.CheckTableName(table); err != nil {
-		return err
-	}
-	if err := store.CheckMeta(table, len(meta)); err != nil {
-		return err
-	}
-	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
+	refusal := cmp.Or(edm.CheckTableName(table), store.CheckMeta(table, len(meta)))
+	return db.changeCatalog(ctx, space.Write, refusal, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
 }
 
 // AccountMeta returns a copy of the metadata of the account, nil if none was set.
@@ -93,15 +85,15 @@ func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
 // KiB, durably. The errors are an *edm.Error for too much metadata, and those of
 // Apply.
 func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
-	if err := store.CheckMeta("", len(meta)); err != nil {
-		return err
-	}
-	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetAccount(meta), nil })
+	return db.changeCatalog(ctx, space.Write, store.CheckMeta("", len(meta)), func(c *catalog.Catalog) (catalog.Change, error) {
+		return c.SetAccount(meta), nil
+	})
 }
 
 // changeCatalog logs a change of the newest catalog and publishes the new catalog
-// once the change is durable. use is that of the record.
-func (db *DB) changeCatalog(ctx context.Context, use space.Use, change func(*catalog.Catalog) (catalog.Change, error)) error {
+// once the change is durable. use is that of the record. refusal is the error of the
+// arguments, which comes after that of the state of the database.
+func (db *DB) changeCatalog(ctx context.Context, use space.Use, refusal error, change func(*catalog.Catalog) (catalog.Change, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -109,6 +101,9 @@ func (db *DB) changeCatalog(ctx context.Context, use space.Use, change func(*cat
 		return err
 	}
 	defer db.endWrite()
+	if refusal != nil {
+		return refusal
+	}
 	if err := db.throttle(ctx, use); err != nil {
 		return err
 	}
