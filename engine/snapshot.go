@@ -95,8 +95,11 @@ func (s *Snapshot) Entities(ctx context.Context, table string, q store.Query) it
 	return func(yield func(edm.Entity, error) bool) { store.Entities(s.Query(ctx, table, q))(yield) }
 }
 
-// Tables lists tables, as DB.Tables does.
-func (s *Snapshot) Tables(_ context.Context, from string, limit int) ([]store.TableInfo, error) {
+// Tables lists tables, as DB.Tables does. The only error is that of ctx.
+func (s *Snapshot) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	return s.s.catalog.List(from, limit), nil
 }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -245,5 +246,23 @@ func TestCompactFreesOnTheWay(t *testing.T) {
 	disk.OnOp(nil)
 	if peak > before+before/8 {
 		t.Errorf("Compact took %d bytes at its peak, with %d before it and %d after", peak, before, disk.Used())
+	}
+}
+
+// TestSnapshotTables lists the tables of a snapshot whose database is closed, and with a ctx that
+// has ended.
+func TestSnapshotTables(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	snap, err := db.Snapshot()
+	check(t, "Snapshot", err)
+	defer snap.Close()
+	check(t, "Close", db.Close())
+	if got, err := snap.Tables(t.Context(), "", 0); err != nil || len(got) != 1 || got[0].Name != table {
+		t.Errorf("Tables after Close: %v, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := snap.Tables(ctx, "", 0); !errors.Is(err, context.Canceled) || got != nil {
+		t.Errorf("Tables with a ctx that has ended: %v, %v", got, err)
 	}
 }
