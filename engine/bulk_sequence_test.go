@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -29,5 +31,36 @@ func TestLoadReturnsErrorOfSequence(t *testing.T) {
 		if s, err := db.Stats(); err != nil || s.DiskFull {
 			t.Errorf("after %v: the disk is full: %v; error %v", want, s.DiskFull, err)
 		}
+	}
+}
+
+// hookedContext counts what has to be called when it ends.
+type hookedContext struct {
+	context.Context
+	done  chan struct{}
+	hooks atomic.Int64
+}
+
+func (c *hookedContext) Done() <-chan struct{} { return c.done }
+
+// AfterFunc is called by package context.
+func (c *hookedContext) AfterFunc(func()) (stop func() bool) {
+	c.hooks.Add(1)
+	return func() bool { return c.hooks.Add(-1) >= 0 }
+}
+
+// TestLoadPanicsWithoutLeak ends a Load by a panic of its sequence. Nothing of it may be left in a
+// ctx that lives on.
+func TestLoadPanicsWithoutLeak(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	ctx := &hookedContext{Context: t.Context(), done: make(chan struct{})}
+	for range 3 {
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = db.Load(ctx, table, func(func(edm.Entity, error) bool) { panic("sequence") }, engine.LoadOptions{})
+		}()
+	}
+	if n := ctx.hooks.Load(); n != 0 {
+		t.Errorf("%d hooks are left in the ctx", n)
 	}
 }

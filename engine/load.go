@@ -78,6 +78,7 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 	}
 	volume, _ := space.Volume(db.fs, db.dir)
 	ctx, stop := db.closing.Until(ctx)
+	defer stop(nil) // if the sequence panics
 	result, err := bulkload.Load(ctx, bulkload.Options{
 		Table: table, ID: info.ID, Shapes: &db.shapes,
 		InstallBytes: space.SegmentBytes(db.opts.Testing.LoadBytes, volume.Total),
