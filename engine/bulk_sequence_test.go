@@ -34,6 +34,24 @@ func TestLoadReturnsErrorOfSequence(t *testing.T) {
 	}
 }
 
+// TestLoadReturnsErrorOfContext ends ctx with a cause of its own. Load must return the error of ctx, as
+// Apply does.
+func TestLoadReturnsErrorOfContext(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := db.Load(ctx, table, func(yield func(edm.Entity, error) bool) {
+		for more := true; more; more = yield(entity("p", "r", 1, 1), nil) {
+			cancel(syscall.ENOSPC)
+		}
+	}, engine.LoadOptions{})
+	if err != context.Canceled {
+		t.Errorf("Load returned %v, want %v", err, context.Canceled)
+	}
+	if s, err := db.Stats(); err != nil || s.DiskFull {
+		t.Errorf("the disk is full: %v; error %v", s.DiskFull, err)
+	}
+}
+
 // hookedContext counts what has to be called when it ends.
 type hookedContext struct {
 	context.Context

@@ -12,7 +12,7 @@ import (
 // builder writes parts to files and installs them.
 type builder struct {
 	ctx    context.Context
-	cancel context.CancelCauseFunc
+	cancel context.CancelFunc
 	o      *Options
 	memory *memory
 	parts  chan *part
@@ -36,7 +36,7 @@ func (b *builder) run() {
 	for p := range b.parts {
 		if b.err == nil {
 			if b.err = b.build(p); b.err != nil {
-				b.cancel(b.err)
+				b.cancel()
 			}
 		}
 		b.memory.put(p.chunks)
@@ -53,7 +53,7 @@ func (b *builder) wait() {
 
 func (b *builder) build(p *part) error {
 	if b.ctx.Err() != nil {
-		return context.Cause(b.ctx)
+		return b.ctx.Err()
 	}
 	if err := b.o.Check(); err != nil {
 		return err

@@ -56,8 +56,8 @@ func (e *SequenceError) Error() string { return e.Err.Error() }
 // The error is a *SequenceError, that of an entity (a *store.OpError whose Index is that of
 // the entity in the sequence), of a function of o or of ctx.
 func Load(ctx context.Context, o Options, entities iter.Seq2[edm.Entity, error]) (Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	m := newMemory(o.InstallBytes)
 	defer m.free()
 	b := &builder{ctx: ctx, cancel: cancel, o: &o, memory: m, parts: make(chan *part, partsAhead), done: make(chan struct{})}

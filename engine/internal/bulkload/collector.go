@@ -55,7 +55,7 @@ func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {
 		case seqErr != nil:
 			err = &SequenceError{seqErr}
 		case c.ctx.Err() != nil:
-			err = context.Cause(c.ctx)
+			err = c.ctx.Err()
 		default:
 			err = c.add(&e)
 		}
@@ -218,7 +218,7 @@ func (c *collector) send(end bool) error {
 	select {
 	case c.parts <- p:
 	case <-c.ctx.Done():
-		return context.Cause(c.ctx)
+		return c.ctx.Err()
 	}
 	c.part, c.partRows = nil, len(p.rows)+len(p.rows)/8
 	if end {

@@ -54,7 +54,7 @@ func (m *memory) take(ctx context.Context) (*chunk, error) {
 	case c := <-m.spare:
 		return c, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 }
 
