@@ -93,6 +93,7 @@ var lastCacheID atomic.Uint64
 
 // Failure returns the write or sync error because of which the database refuses
 // writes until it is opened again, as a store.ErrReadOnly, or nil if there was none.
+// If it is an error of the manifest, writes succeed until the memory for them is full.
 // It does not wait for a write or sync under way.
 func (db *DB) Failure() error {
 	if err := cmp.Or(db.log.Failure(), db.tree.Failure()); err != nil {

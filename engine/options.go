@@ -38,7 +38,7 @@ type Options struct {
 	// CacheBytes is the size of the database's own block cache, decoded heads
 	// included. The blocks are outside the Go heap. The default is what MemoryBytes
 	// leaves beside five segments and the indexes of four, a quarter of a segment
-	// each: 80 MiB of 128 MiB. It is at least a quarter of MemoryBytes.
+	// each: 80 MiB of 128 MiB. It is at least a quarter of MemoryBytes, 32 MiB if that is 0.
 	CacheBytes int64
 	// SegmentBytes is the size of a log segment and of the memory that mirrors
 	// it, from 64 KiB to 1 GiB. At most three segments wait for their flush, and

@@ -16,8 +16,9 @@ type Snapshot struct {
 }
 
 // Snapshot returns the present state, with every write that was acknowledged. It waits for
-// the requests under way; later requests wait for it. It reads no entity, so its time does
-// not depend on how many there are.
+// the requests under way, whose clients must read the responses; later requests wait for it.
+// Do not call it from the function of WithObserver. It reads no entity, so its time does not
+// depend on how many there are.
 func (s *Server) Snapshot() *Snapshot {
 	s.gate.Lock()
 	defer s.gate.Unlock()
