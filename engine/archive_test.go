@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -192,6 +193,27 @@ func TestArchiveDamage(t *testing.T) {
 	}
 	if _, second, _ := archive.ParseName(a.names[1][strings.LastIndexByte(a.names[1], '/')+1:]); second.First < 40 {
 		t.Errorf("archived %q", a.names)
+	}
+}
+
+// TestDamagedArchive has an archive that reports damage of its own. The chunks are not damaged, so
+// each is put again until the archive has it.
+func TestDamagedArchive(t *testing.T) {
+	a := &memArchive{err: fmt.Errorf("the store of the archive: %w", store.ErrCorrupt)}
+	o := manual(vfs.NewMem())
+	o.Archive = a
+	db := mustCreate(t, o)
+	fill(t, db, "p", 10, 2000)
+	check(t, "Flush", db.Flush(t.Context()))
+	for range 10 {
+		if _, err := db.Step(t.Context()); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("Step: %v, want %v", err, store.ErrCorrupt)
+		}
+	}
+	a.fail(nil)
+	drain(t, db)
+	if got := a.ranges(t); len(got) != 1 {
+		t.Errorf("archived %v, want one chunk", got)
 	}
 }
 

@@ -188,12 +188,12 @@ func (a *Archiver) Step(ctx context.Context) (worked bool, err error) {
 	}
 	p := a.waiting[0]
 	a.mu.Unlock()
-	to, err := a.archive(ctx, p)
+	to, damaged, err := a.archive(ctx, p)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
 		a.stats.Failures++
-		if a.damaged++; !errors.Is(err, corrupt.ErrCorrupt) {
+		if a.damaged++; !damaged {
 			a.damaged = 0
 		}
 		if a.damaged < maxDamaged {
@@ -215,10 +215,11 @@ func (a *Archiver) name(p chunk) string {
 	return filename.Make(filename.WAL, p.segment.Number)
 }
 
-// archive archives a chunk, removes its files, and returns its last Timestamp.
-func (a *Archiver) archive(ctx context.Context, p chunk) (to edm.Ticks, err error) {
+// archive archives a chunk, removes its files, and returns its last Timestamp. damaged says that
+// err comes from damage of the chunk, and not of the archive.
+func (a *Archiver) archive(ctx context.Context, p chunk) (to edm.Ticks, damaged bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var opened *archive.Chunk
 	if p.load {
@@ -226,15 +227,17 @@ func (a *Archiver) archive(ctx context.Context, p chunk) (to edm.Ticks, err erro
 	} else {
 		opened, err = archive.OpenLog(a.o.Source, p.segment.Number, p.segment.End)
 	}
+	damaged = errors.Is(err, corrupt.ErrCorrupt)
 	if err == nil {
 		to = opened.To
-		err = a.o.Archive.Put(ctx, opened.Name(), opened)
-		err = errors.Join(err, opened.Close())
+		r := &damageReader{r: opened}
+		err = a.o.Archive.Put(ctx, opened.Name(), r)
+		damaged, err = r.damaged, errors.Join(err, opened.Close())
 	} else if errors.Is(err, archive.ErrEmpty) {
 		err = nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("archive %s: %w", a.name(p), err)
+		return 0, damaged, fmt.Errorf("archive %s: %w", a.name(p), err)
 	}
 	// The file is not needed any more; if it cannot be removed, the next Open does it.
 	if p.load {
@@ -245,7 +248,19 @@ func (a *Archiver) archive(ctx context.Context, p chunk) (to edm.Ticks, err erro
 	if err != nil {
 		a.o.Logger.Warn("the file of an archived chunk is left", "dir", a.o.Dir, "chunk", a.name(p), "cause", err)
 	}
-	return to, nil
+	return to, false, nil
+}
+
+// damageReader reads a chunk and notes whether it is damaged.
+type damageReader struct {
+	r       io.Reader
+	damaged bool
+}
+
+func (d *damageReader) Read(p []byte) (int, error) {
+	n, err := d.r.Read(p)
+	d.damaged = d.damaged || errors.Is(err, corrupt.ErrCorrupt)
+	return n, err
 }
 
 // add adds a chunk behind those that wait.
