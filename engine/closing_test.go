@@ -296,3 +296,16 @@ func TestCompactWaitsForCompact(t *testing.T) {
 		check(t, "Close", db.Close())
 	})
 }
+
+// TestOtherDatabaseClosed ends ctx with the cause that another database is closed. This one is open
+// and must not say that it is closed.
+func TestOtherDatabaseClosed(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(store.ErrClosed)
+	for name, err := range map[string]error{"Compact": db.Compact(ctx), "Checkpoint": db.Checkpoint(ctx, "copy")} {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func (s *Signal) Until(ctx context.Context) (_ context.Context, stop func(error)
 	unhook := context.AfterFunc(s.ctx, func() { cancel(store.ErrClosed) })
 	return ctx, func(err error) error {
 		unhook()
-		if err != nil && context.Cause(ctx) == store.ErrClosed {
+		if err != nil && s.Begun() && context.Cause(ctx) == store.ErrClosed {
 			err = store.ErrClosed
 		}
 		cancel(nil)
