@@ -37,7 +37,8 @@ type Stats struct {
 	DiskFull     bool
 
 	// ArchiveWaiting chunks of ArchiveWaitingBytes are not archived yet. ArchiveFailures
-	// counts failed attempts since Open. Archived is the Timestamp of the last write archived.
+	// counts failed attempts since Open. Archived is the Timestamp of the last write archived
+	// since Open, 0 if there was none.
 	ArchiveWaiting      int
 	ArchiveWaitingBytes int64
 	ArchiveFailures     uint64
