@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,12 +166,13 @@ func (d *Dir) put(ctx context.Context, name string, r io.Reader, move func(temp,
 	return err
 }
 
-// named makes a new name durable, unless err says that there is none. After an error the
-// name may exist all the same, and List makes it durable before it returns it.
+// named makes a new name durable, unless err says that there is none, and also one that exists,
+// because another call may have stored the object meanwhile and not made it durable yet. After
+// another error the name may exist all the same, and List makes it durable before it returns it.
 func (d *Dir) named(name string, err error) error {
 	dir := path.Dir(name)
-	if err == nil {
-		err = d.fs.SyncDir(path.Join(d.dir, dir))
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = cmp.Or(d.fs.SyncDir(path.Join(d.dir, dir)), err)
 	}
 	if err != nil {
 		d.mu.Lock()

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,6 +61,45 @@ func TestArchiveAfterFailedSync(t *testing.T) {
 	for state := range disk.CrashStates(100) {
 		if _, err := state.Stat("d/acc/archive/0000/x/2"); err != nil {
 			t.Fatalf("the chunk is lost: %v", err)
+		}
+	}
+	if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// readFunc is a reader by a function.
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestConcurrentPutIfAbsent has a call that finds an object which another call has stored meanwhile
+// and not made durable. When the first one says that the object exists, no crash loses it.
+func TestConcurrentPutIfAbsent(t *testing.T) {
+	disk, armed := vfs.NewCrashMem(), false
+	d := backup.NewDir(failSyncs(disk, func(name string) bool { return armed && strings.HasSuffix(name, "/files") }), "d")
+	lock, err := d.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, text string) error { return d.PutIfAbsent(t.Context(), name, strings.NewReader(text)) }
+	if err := put("files/1", "first"); err != nil { // the directory is durable
+		t.Fatal(err)
+	}
+	err = d.PutIfAbsent(t.Context(), "files/2", readFunc(func([]byte) (int, error) {
+		armed = true
+		if err := put("files/2", "other"); err == nil {
+			t.Error("the sync failed, and PutIfAbsent succeeded")
+		}
+		armed = false
+		return 0, io.EOF
+	}))
+	if !errors.Is(err, fs.ErrExist) {
+		t.Fatalf("PutIfAbsent returns %v, want %v", err, fs.ErrExist)
+	}
+	for state := range disk.CrashStates(100) {
+		if b, err := vfs.ReadFile(state, "d/files/2", 10); err != nil || string(b) != "other" {
+			t.Fatalf("after a crash the object is %q, %v", b, err)
 		}
 	}
 	if err := lock.Close(); err != nil {
