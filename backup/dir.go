@@ -31,7 +31,8 @@ type Dir struct {
 	// made has the directories, relative to dir, that are durable.
 	// +checklocks:mu
 	made map[string]bool
-	// doubtful has the directories with names that a failed call may have left not durable.
+	// doubtful has the directories in which a failed call may have left a new name, or the removal
+	// of one, that is not durable.
 	// +checklocks:mu
 	doubtful map[string]bool
 }
@@ -166,9 +167,10 @@ func (d *Dir) put(ctx context.Context, name string, r io.Reader, move func(temp,
 	return err
 }
 
-// named makes a new name durable, unless err says that there is none, and also one that exists,
-// because another call may have stored the object meanwhile and not made it durable yet. After
-// another error the name may exist all the same, and List makes it durable before it returns it.
+// named makes a new name durable, or the removal of one, unless err says that there is none, and
+// also a name that exists, because another call may have stored the object meanwhile and not made
+// it durable yet. After another error the change may have happened all the same, and List makes it
+// durable before it shows it.
 func (d *Dir) named(name string, err error) error {
 	dir := path.Dir(name)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -182,7 +184,7 @@ func (d *Dir) named(name string, err error) error {
 	return err
 }
 
-// syncDoubtful makes the names durable that failed calls left.
+// syncDoubtful makes durable what failed calls left.
 func (d *Dir) syncDoubtful() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -342,13 +344,14 @@ func (d *Dir) Delete(ctx context.Context, name string) error {
 	if err := d.checkDirs(path.Dir(name)); err != nil {
 		return err
 	}
-	switch err := d.fs.Remove(path.Join(d.dir, name)); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
+	err := d.fs.Remove(path.Join(d.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.fs.Stat(path.Join(d.dir, path.Dir(name))); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		err = nil // an earlier call may have removed the object, which may not be durable
 	}
-	return d.fs.SyncDir(path.Join(d.dir, path.Dir(name)))
+	return d.named(name, err)
 }
 
 // offsetWriter appends to a file.

@@ -107,6 +107,44 @@ func TestConcurrentPutIfAbsent(t *testing.T) {
 	}
 }
 
+// TestDeleteAfterFailedSync deletes an object after the sync of its removal failed. When a second
+// Delete returns nil, or List does not return the object, no crash brings it back: Prune removes the
+// files of a backup whose manifest it does not find.
+func TestDeleteAfterFailedSync(t *testing.T) {
+	for _, then := range []string{"Delete", "List"} {
+		disk, armed := vfs.NewCrashMem(), false
+		d := backup.NewDir(failSyncs(disk, func(string) bool { return armed }), "d")
+		lock, err := d.Lock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Put(t.Context(), "a/1", strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
+		armed = true
+		if err := d.Delete(t.Context(), "a/1"); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("the sync failed, and Delete returned %v", err)
+		}
+		armed = false
+		if then == "Delete" {
+			err = d.Delete(t.Context(), "a/1")
+		} else {
+			_, err = d.List(t.Context(), "a/")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for state := range disk.CrashStates(100) {
+			if _, err := state.Stat("d/a/1"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: a crash brings the object back: %v", then, err)
+			}
+		}
+		if err := errors.Join(d.Delete(t.Context(), "missing/1"), lock.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestCreateFailsWithoutBackup fails the removal of a link to a file: Create returns the error,
 // and there is no backup.
 func TestCreateFailsWithoutBackup(t *testing.T) {
