@@ -17,7 +17,7 @@ import (
 // Report is the result of Verify.
 type Report struct {
 	Files    int   // read: sstables, log segments, the manifest
-	Bytes    int64 // read
+	Bytes    int64 // read, without those of the manifest
 	Entities int64 // as in Stats
 	Findings []Finding
 	// Unknown has the names of files in the directory that do not belong to the

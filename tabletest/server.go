@@ -69,7 +69,8 @@ func WithAccount(name, key string) Option {
 	return func(o *options) { o.account, o.key = name, key }
 }
 
-// WithObserver calls f after each request, from the goroutine of the request.
+// WithObserver calls f after each request, from the goroutine of the request. A request that
+// the answer CutBefore of WithFaults ends is not one of them.
 func WithObserver(f func(server.Event)) Option { return func(o *options) { o.observe = f } }
 
 // WithClock sets the clock by which the server checks signatures and tokens, and with
