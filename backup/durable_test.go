@@ -394,3 +394,29 @@ func TestRestoreToMountPoint(t *testing.T) {
 		t.Errorf("Stat of the unfinished restore: %v, want that there is none", err)
 	}
 }
+
+// TestRestoreAfterFailedSync fails the sync of the name that the restored directory gets last. After
+// the error the directory must not be there, and a second Restore must succeed.
+func TestRestoreAfterFailedSync(t *testing.T) {
+	e := newEnv(t)
+	e.fill("a", 10)
+	r := e.open()
+	e.mustCreate(r)
+	renamed := false
+	disk := errorfs.Wrap(e.disk, func(op vfs.Op) *errorfs.Fault {
+		renamed = renamed || op.Kind == "rename" && op.NewName == "restored"
+		if renamed && op.Kind == "sync-dir" {
+			return &errorfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	})
+	if _, err := r.Restore(t.Context(), disk, "restored", backup.RestoreOptions{}); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("the sync failed, and Restore returned %v", err)
+	}
+	if _, err := e.disk.Stat("restored"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the error, the directory is there: %v", err)
+	}
+	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); err != nil {
+		t.Errorf("the second Restore: %v", err)
+	}
+}

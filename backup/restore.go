@@ -44,8 +44,9 @@ const Restoring = ".restoring"
 // the error matches fs.ErrExist; the path has slashes.
 //
 // Restore works in a directory beside dest, verifies the databases there, and renames it as
-// the last step. After an error or a crash, dest does not exist or is empty. Call it again,
-// and it copies only what it had not copied. A restored database has a new epoch.
+// the last step. After an error or a crash, dest does not exist or is empty, unless the crash
+// is after that step. Call it again, and it copies only what it had not copied. A restored
+// database has a new epoch.
 func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o RestoreOptions) ([]Info, error) {
 	dest = path.Clean(dest)
 	if err := checkEmpty(fsys, dest); err != nil {
@@ -370,5 +371,8 @@ func (s *restore) finish(dest string) error {
 	if err := s.fs.Rename(s.dir, dest); err != nil {
 		return err
 	}
-	return vfs.SyncParents(s.fs, dest)
+	if err := vfs.SyncParents(s.fs, dest); err != nil {
+		return errors.Join(err, s.fs.Rename(dest, s.dir)) // the next call goes on there
+	}
+	return nil
 }
