@@ -44,7 +44,8 @@ type Progress func(done, total int64)
 //
 // Create copies the files that the backup directory does not have; a Dir on the file system
 // of the database gets hard links. After an error, or if ctx ends, there is no new backup,
-// and what was copied is not copied again by the next call.
+// unless the write of its manifest, the last step, returned an error after its effect. What
+// was copied is not copied again by the next call.
 func (r *Repository) Create(ctx context.Context, s Source, progress Progress) (Info, error) {
 	r.writes.Lock()
 	defer r.writes.Unlock()
