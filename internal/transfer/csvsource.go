@@ -177,31 +177,33 @@ func (s *csvSource) next() (Record, error) {
 	case len(cells) != len(s.columns):
 		return rec, invalid("%d cells, but there are %d columns", len(cells), len(s.columns))
 	}
+	typesErr := s.carryTypes(cells, first)
 	if rec.Entity.Key, err = s.key(cells); err != nil {
 		return rec, err
 	}
-	if err = s.carryTypes(cells, first); err != nil {
-		return rec, err
+	if typesErr != nil {
+		return rec, typesErr
 	}
 	rec.Entity.Properties, err = s.properties(cells)
 	return rec, err
 }
 
-// carryTypes notes the types of a row for the rows below.
-func (s *csvSource) carryTypes(cells []cell, line int64) error {
+// carryTypes notes the types of a row for the rows below, also of one that is refused. After an
+// unknown type, the rows below have none.
+func (s *csvSource) carryTypes(cells []cell, line int64) (err error) {
 	for i := range s.columns {
 		if s.columns[i].role != columnTypes || len(cells[i].text) == 0 {
 			continue
 		}
 		t, ok := parseType(cells[i].text)
-		if !ok {
-			return unknownType(s.columns[i].name+typeSuffix, string(cells[i].text))
+		if !ok && err == nil {
+			err = unknownType(s.columns[i].name+typeSuffix, string(cells[i].text))
 		}
 		if of := &s.columns[s.columns[i].of]; of.carried != t {
 			of.carried, of.since = t, line
 		}
 	}
-	return nil
+	return err
 }
 
 // key returns both keys, in one allocation.

@@ -108,6 +108,17 @@ func TestReadCSV(t *testing.T) {
 				`3-3 "p" "2"`,
 			},
 		},
+		{
+			"types of refused rows", head + ",a,a@type,b,b@type\n,1,x,Int32,5,Int32\np,2,7,,7,\np,3,x,Odd,7,Int64\np,4,,,7,\np,5,7,,7,\n",
+			transfer.ReadOptions{},
+			[]string{
+				`f:2: column "PartitionKey" is empty, but every entity has that key; write an empty key as ""`,
+				`3-3 "p" "2" a=Edm.Int32(7) b=Edm.Int32(7)`,
+				`f:4: column "a@type" has unknown type "Odd", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`,
+				`5-5 "p" "4" b=Edm.Int64(7)`,
+				`f:6: column "a" has a value and no type yet; write its type in column "a@type", or in the header as a@Edm.String`,
+			},
+		},
 		{"bare types in the header", head + ",a@Int32\np,1,5\n", transfer.ReadOptions{}, []string{`2-2 "p" "1" a=Edm.Int32(5)`}},
 		{"key columns", "land,id,PLZ\nde,7,1\n", transfer.ReadOptions{PartitionKey: "land", RowKey: "id"}, []string{`2-2 "de" "7" PLZ=Edm.String("1")`}},
 		{"one key column", "id,n@Edm.Int32\n7,1\n", transfer.ReadOptions{PartitionKey: "id", RowKey: "id"}, []string{`2-2 "7" "7" n=Edm.Int32(1)`}},
