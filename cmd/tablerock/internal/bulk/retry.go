@@ -9,9 +9,10 @@ import (
 	"github.com/tablerock-db/tablerock/store/remote"
 )
 
-// BatchBytes limits a transaction for a server, by edm.EntitySize. Its JSON has at
-// most three times as many bytes, and a request 4 MiB.
-const BatchBytes = 1_300_000
+// BatchBytes limits a transaction for a server, by edm.EntitySize, so that its request is below 4
+// MiB. A key can have six times its size there, in a link and in JSON, and a property four times,
+// but all keys of a transaction only 2.5 MB.
+const BatchBytes = 800_000
 
 // The repetitions of a Retrying store take about 16 s, and those of its first operation 0.75 s.
 const (
