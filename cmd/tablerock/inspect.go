@@ -60,7 +60,7 @@ func (a *app) inspect(ctx context.Context, name string) error {
 	default:
 		return a.inspectManifest(m)
 	}
-	if errors.Is(err, store.ErrCorrupt) && !summary.Lists(m, kind, number) {
+	if errors.Is(err, store.ErrCorrupt) && summary.Leftover(m, kind, number, err) {
 		return fmt.Errorf("the %s does not list the file, so it is not part of the database and may be incomplete: %v", filename.Manifest, err)
 	}
 	if err != nil {

@@ -27,6 +27,16 @@ func Lists(m *manifest.Manifest, kind filename.Kind, number uint64) bool {
 	return slices.ContainsFunc(m.Files, func(f manifest.File) bool { return f.Number == number })
 }
 
+// Leftover reports whether a damaged segment or sstable is not part of the database with the
+// manifest m: m does not list it, and it is no segment after those that m lists.
+func Leftover(m *manifest.Manifest, kind filename.Kind, number uint64, damage error) bool {
+	if Lists(m, kind, number) {
+		return false
+	}
+	after := kind == filename.WAL && (len(m.Logs) == 0 || number > m.Logs[0].Number)
+	return !after || errors.Is(damage, wal.ErrUnfinished)
+}
+
 // ShowKey returns an internal key in readable form.
 func ShowKey(internal []byte) string {
 	if len(internal) < codec.TrailerLen {
