@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -46,7 +47,7 @@ func (a *app) read(work func(db *engine.DB) error) error {
 func use[S store.Store](a *app, s S, work func(s S) error) error {
 	err := work(s)
 	if errors.Is(err, store.ErrTableNotFound) {
-		there, _ := s.Tables(context.Background(), "", 0) // without names there is no suggestion
+		there, _ := s.Tables(a.ctx, "", 0) // without names there is no suggestion
 		for _, t := range there {
 			a.tables = append(a.tables, t.Name)
 		}
@@ -102,9 +103,9 @@ func (a *app) createStore(o engine.Options, work func(s store.Store) error) erro
 	if begun || !errors.Is(err, store.ErrLocked) {
 		return err
 	}
-	s, localErr := local.Open(context.Background(), a.data, a.account)
+	s, localErr := local.Open(a.ctx, a.data, a.account)
 	if localErr != nil {
-		return err // that names the holder
+		return cmp.Or(a.ctx.Err(), err) // err names the holder
 	}
 	a.note("working through the server that has %s", a.dir())
 	return use[store.Store](a, s, work)
