@@ -13,7 +13,8 @@ import (
 
 // File is a new file that replaces any of its name when it is complete and durable.
 // Until then its contents are in a temporary file of the same directory. Anything but a
-// regular file, such as a pipe, is written directly. A link stays, and its target is replaced.
+// regular file, such as a pipe, is written directly, and so is standard output. Another link
+// stays, and its target is replaced.
 type File struct {
 	file   *os.File
 	name   string
@@ -38,6 +39,9 @@ var systemSteps = commitSteps{
 // Create starts to write the file called name. Call Close.
 func Create(name string) (*File, error) {
 	info, err := os.Stat(name)
+	if err == nil && isOutput(name, info) {
+		return &File{file: os.Stdout, name: name}, nil
+	}
 	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
@@ -66,8 +70,19 @@ func Create(name string) (*File, error) {
 	return &File{file: f, name: name, target: target, temp: true, steps: systemSteps}, nil
 }
 
+// isOutput reports whether name is a link to standard output, as /dev/stdout is. A file there
+// is not replaced, because a shell opens it to append, or for several commands.
+func isOutput(name string, info fs.FileInfo) bool {
+	link, err := os.Lstat(name)
+	if err != nil || link.Mode()&fs.ModeSymlink == 0 {
+		return false
+	}
+	out, err := os.Stdout.Stat()
+	return err == nil && os.SameFile(info, out)
+}
+
 // targetOf returns the file to which name is a link, or name if it is none or its target is
-// missing. /dev/stdout is a link, for example.
+// missing.
 func targetOf(name string) (string, error) {
 	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return name, nil

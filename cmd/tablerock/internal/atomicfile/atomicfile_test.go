@@ -217,3 +217,36 @@ func TestAtomicFileKeepsMode(t *testing.T) {
 		t.Errorf("the mode is %v and then %v, error %v", during.Mode(), after.Mode(), err)
 	}
 }
+
+// TestAtomicFileOfOutput writes twice to a link to standard output, which a shell has opened to
+// append: what was there stays.
+func TestAtomicFileOfOutput(t *testing.T) {
+	dir := t.TempDir()
+	name, link := filepath.Join(dir, "all.csv"), filepath.Join(dir, "stdout")
+	if err := os.WriteFile(name, []byte("before "), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(name, link); err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	for range 2 {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Stdout = f
+		out, err := Create(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = out.Write([]byte("rows "))
+		if err := out.Close(err); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(name); err != nil || string(got) != "before rows rows " {
+		t.Errorf("the file contains %q, error %v", got, err)
+	}
+}
