@@ -39,7 +39,7 @@ var systemSteps = commitSteps{
 // Create starts to write the file called name. Call Close.
 func Create(name string) (*File, error) {
 	info, err := os.Stat(name)
-	if err == nil && isOutput(name, info) {
+	if IsOutput(name) {
 		return &File{file: os.Stdout, name: name}, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
@@ -70,15 +70,16 @@ func Create(name string) (*File, error) {
 	return &File{file: f, name: name, target: target, temp: true, steps: systemSteps}, nil
 }
 
-// isOutput reports whether name is a link to standard output, as /dev/stdout is. A file there
-// is not replaced, because a shell opens it to append, or for several commands.
-func isOutput(name string, info fs.FileInfo) bool {
+// IsOutput reports whether name is a link to standard output, as /dev/stdout is. A file there
+// is neither replaced nor cut, because a shell opens it to append, or for several commands.
+func IsOutput(name string) bool {
 	link, err := os.Lstat(name)
 	if err != nil || link.Mode()&fs.ModeSymlink == 0 {
 		return false
 	}
-	out, err := os.Stdout.Stat()
-	return err == nil && os.SameFile(info, out)
+	there, err := os.Stat(name)
+	out, outErr := os.Stdout.Stat()
+	return err == nil && outErr == nil && os.SameFile(there, out)
 }
 
 // targetOf returns the file to which name is a link, or name if it is none or its target is
