@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -53,7 +54,7 @@ func Create(name string) (*File, error) {
 	if err != nil {
 		return nil, errorOf(name, err)
 	}
-	partial := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".partial")
+	partial := partialOf(target)
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errorOf(name, err)
 	}
@@ -68,6 +69,18 @@ func Create(name string) (*File, error) {
 		return nil, errorOf(name, err)
 	}
 	return &File{file: f, name: name, target: target, temp: true, steps: systemSteps}, nil
+}
+
+// partialOf returns the name of the temporary file of target. A long name is cut before a
+// character, so that the system allows it too.
+func partialOf(target string) string {
+	const most = 255 - len(".") - len(".partial") // of the bytes of a name
+	base := filepath.Base(target)
+	for len(base) > most {
+		_, n := utf8.DecodeLastRuneInString(base)
+		base = base[:len(base)-n]
+	}
+	return filepath.Join(filepath.Dir(target), "."+base+".partial")
 }
 
 // IsOutput reports whether name is a link to standard output, as /dev/stdout is. A file there

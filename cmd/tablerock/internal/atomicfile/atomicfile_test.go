@@ -250,3 +250,21 @@ func TestAtomicFileOfOutput(t *testing.T) {
 		t.Errorf("the file contains %q, error %v", got, err)
 	}
 }
+
+// TestAtomicFileOfLongName writes files with the longest names that the system allows.
+func TestAtomicFileOfLongName(t *testing.T) {
+	for _, base := range []string{strings.Repeat("x", 251) + ".csv", strings.Repeat("表", 83) + "xy.csv"} {
+		name := filepath.Join(t.TempDir(), base)
+		out, err := Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = out.Write([]byte("rows"))
+		if err := out.Close(err); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != "rows" {
+			t.Errorf("the file contains %q, error %v", got, err)
+		}
+	}
+}
