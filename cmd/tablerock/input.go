@@ -42,6 +42,24 @@ func (s *source) close() error {
 	return s.file.Close()
 }
 
+// openFile opens the file called name. It fails when ctx ends, also while it waits for a program
+// to write to a named pipe.
+func openFile(ctx context.Context, name string) (*os.File, error) {
+	var f *os.File
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		f, err = os.Open(name)
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		return f, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // openSource opens the file called name, or standard input for "-".
 func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	if name == "-" {
@@ -51,7 +69,7 @@ func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 		}
 		return s, nil
 	}
-	f, err := os.Open(name)
+	f, err := openFile(ctx, name)
 	if err != nil {
 		return nil, err
 	}
