@@ -361,6 +361,27 @@ func TestRestoreWithoutSpace(t *testing.T) {
 	e.ok(err)
 }
 
+// TestRestoreWithoutSpaceAfterOther restores to a disk with too little space where an unfinished
+// restore of another account was. Its files do not count as files of this account.
+func TestRestoreWithoutSpaceAfterOther(t *testing.T) {
+	e := newEnv(t)
+	e.fill("p", 100)
+	r := e.open()
+	info := e.mustCreate(r)
+	other := "restored" + backup.Restoring + "/other"
+	e.ok(e.disk.MkdirAll(other))
+	f, err := e.disk.Create(other + "/000001.sst")
+	e.ok(err)
+	_, err = f.WriteAt(make([]byte, info.Bytes), 0)
+	e.ok(errors.Join(err, f.Close()))
+	e.disk.SetCapacity(e.disk.Used() - info.Bytes/2)
+	_, err = r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{})
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the disk has space for") {
+		t.Errorf("Restore: %v, want a refusal before it copies", err)
+	}
+	e.disk.SetCapacity(0)
+}
+
 // TestFailingTarget makes, prunes and restores backups on a target that fails by seed. Each
 // call that succeeds has done its work, and each listed backup is whole.
 func TestFailingTarget(t *testing.T) {

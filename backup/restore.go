@@ -173,8 +173,9 @@ func (s *restore) prepare(chosen []*manifest) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var have int64
+	var have int64 // bytes of the chosen accounts; the space of others is free once they are removed
 	for _, account := range accounts {
+		isChosen := slices.ContainsFunc(chosen, func(m *manifest) bool { return m.Account == account })
 		files, err := []string(nil), fs.ErrInvalid
 		if info, statErr := s.fs.Stat(path.Join(s.dir, account)); statErr == nil && info.Dir {
 			files, err = s.fs.List(path.Join(s.dir, account))
@@ -187,11 +188,11 @@ func (s *restore) prepare(chosen []*manifest) error {
 			if kind == "" && name != filename.Manifest && name != filename.ManifestTemp && name != filename.Lock {
 				return fmt.Errorf("%s is not an unfinished restore: %w: it holds %s/%s; move it away", s.dir, fs.ErrExist, account, name)
 			}
-			if info, err := s.fs.Stat(path.Join(s.dir, account, name)); err == nil {
+			if info, err := s.fs.Stat(path.Join(s.dir, account, name)); err == nil && isChosen {
 				have += info.Size
 			}
 		}
-		if !slices.ContainsFunc(chosen, func(m *manifest) bool { return m.Account == account }) {
+		if !isChosen {
 			if err := removeAll(s.fs, path.Join(s.dir, account)); err != nil {
 				return err
 			}
