@@ -168,6 +168,8 @@ func (c *Config) check() error {
 		return usagef("--ui %q: must be on or off", c.UI)
 	case c.UIInsecure && c.typed("ui-insecure") && (c.UI == uiOff || c.Admin == adminOff):
 		return usagef("--ui-insecure is for the pages on the admin listener, which --ui off and --admin off exclude")
+	case c.Quiet && c.typed("access-log"):
+		return usagef("--access-log does nothing with --quiet, which logs no requests: remove one of the two")
 	case c.typed("ui") && c.UI == uiOn && c.Admin == adminOff:
 		return usagef("--ui on needs the admin listener: remove --admin off")
 	case c.MaxConns < 1:
