@@ -212,6 +212,32 @@ func removeAll(fsys vfs.FS, dir string) error {
 	return errors.Join(err, fsys.Remove(dir))
 }
 
+// TestCreateWithoutSpace makes a backup on a disk that files of failed calls have filled, which no
+// backup needs, because compactions have replaced them since.
+func TestCreateWithoutSpace(t *testing.T) {
+	e := newEnv(t)
+	disk := vfs.NewMem()
+	target := backup.NewDir(disk, "backups")
+	r, err := backup.Init(t.Context(), target)
+	e.ok(err)
+	e.fill("p", 100)
+	first := e.mustCreate(r)
+	e.fill("q", 100)
+	left := account + "/files/left.sst"
+	e.ok(target.Put(t.Context(), left, strings.NewReader(strings.Repeat("x", 20<<10))))
+	disk.SetCapacity(disk.Used() + 100)
+	second, err := e.create(r)
+	e.ok(err)
+	disk.SetCapacity(0)
+	if _, err := target.Get(t.Context(), left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what a failed call left: %v, want %v", err, fs.ErrNotExist)
+	}
+	for _, id := range []string{first.ID, second.ID} {
+		_, err := r.Restore(t.Context(), vfs.NewMem(), "restored", backup.RestoreOptions{ID: id})
+		e.ok(err)
+	}
+}
+
 // TestDamage damages, truncates and removes each kind of object. Verify names it, a restore
 // of the backup fails and makes nothing, and another backup can be restored.
 func TestDamage(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"syscall"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -65,6 +66,8 @@ type creation struct {
 	progress Progress
 
 	sizes          map[string]int64 // of the objects that exist
+	listed         []dbmanifest.File
+	cleaned        bool // the objects that no backup needs are removed
 	done, total    int64
 	copied, linked int64
 }
@@ -115,6 +118,7 @@ func (c *creation) files(ctx context.Context, m *manifest, db *dbmanifest.Manife
 	for _, o := range objects {
 		c.sizes[o.Name] = o.Size
 	}
+	c.listed = db.Files
 	info, err := c.FS.Stat(path.Join(c.Scratch, filename.Manifest))
 	if err != nil {
 		return err
@@ -145,8 +149,12 @@ func (c *creation) files(ctx context.Context, m *manifest, db *dbmanifest.Manife
 // sstable stores an sstable, whose hash the database knows.
 func (c *creation) sstable(ctx context.Context, m *manifest, f *dbmanifest.File) error {
 	name := filename.Make(filename.SSTable, f.Number)
-	object := fileName(c.Account, f.Origin, filename.SSTable, f.Number, f.Hash)
-	return c.store(ctx, m, file{name, object, f.Size, fmt.Sprintf("%016x", f.Hash)}, true)
+	return c.store(ctx, m, file{name, c.object(f), f.Size, fmt.Sprintf("%016x", f.Hash)}, true)
+}
+
+// object returns the name of the object of an sstable.
+func (c *creation) object(f *dbmanifest.File) string {
+	return fileName(c.Account, f.Origin, filename.SSTable, f.Number, f.Hash)
 }
 
 // small stores a file whose hash is not known.
@@ -185,7 +193,11 @@ func (c *creation) store(ctx context.Context, m *manifest, f file, link bool) er
 		}
 		fallthrough
 	default:
-		if err := c.copy(ctx, from, &f); err != nil {
+		err := c.copy(ctx, from, &f)
+		if errors.Is(err, syscall.ENOSPC) && c.freeSpace(ctx, m) {
+			err = c.copy(ctx, from, &f)
+		}
+		if err != nil {
 			return fmt.Errorf("copy %s: %w", f.Name, err)
 		}
 		c.copied += f.Bytes
@@ -205,6 +217,39 @@ func (c *creation) report(extra int64) {
 // copy stores a file.
 func (c *creation) copy(ctx context.Context, from string, f *file) error {
 	return c.read(from, f, func(r io.Reader) error { return c.target.Put(ctx, f.Object, r) })
+}
+
+// freeSpace removes, once, the objects that earlier calls left when they failed and that neither
+// a backup nor m needs: until a call succeeds, Prune is not called. It reports whether it
+// removed any.
+func (c *creation) freeSpace(ctx context.Context, m *manifest) (removed bool) {
+	if c.cleaned {
+		return false
+	}
+	c.cleaned = true
+	names, err := c.names(ctx, c.Account)
+	if err != nil {
+		return false
+	}
+	needed := make(map[string]bool)
+	for _, name := range names {
+		kept, err := c.manifest(ctx, name)
+		if err != nil {
+			return false // it may need any of them
+		}
+		kept.objects(needed)
+	}
+	m.objects(needed)
+	for i := range c.listed {
+		needed[c.object(&c.listed[i])] = true
+	}
+	for name := range c.sizes {
+		if !needed[name] && c.target.Delete(ctx, name) == nil {
+			delete(c.sizes, name)
+			removed = true
+		}
+	}
+	return removed
 }
 
 // read calls store with a reader of a file that compares the bytes with the hash.

@@ -142,6 +142,13 @@ func (m *manifest) check(name string) error {
 	return nil
 }
 
+// objects adds the objects of all files to a set.
+func (m *manifest) objects(set map[string]bool) {
+	for _, f := range m.Files {
+		set[f.Object] = true
+	}
+}
+
 // bytes returns the size of all files.
 func (m *manifest) bytes() (n int64) {
 	for _, f := range m.Files {

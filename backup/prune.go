@@ -31,9 +31,7 @@ func (r *Repository) Prune(ctx context.Context, account string, keep int) (Prune
 			return p, fmt.Errorf("nothing is removed, because a backup to keep cannot be read: %w", err)
 		}
 		archived.add(m)
-		for _, f := range m.Files {
-			needed[f.Object] = true
-		}
+		m.objects(needed)
 	}
 	// The manifests first: no manifest may list a file that is gone.
 	for _, name := range names[:len(names)-len(kept)] {
