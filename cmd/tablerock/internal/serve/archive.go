@@ -5,9 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"time"
-
-	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // startArchive archives the log of each database every ArchiveEvery, so that a restore can
@@ -75,15 +72,10 @@ func (s *service) seal(ctx context.Context, one database) error {
 // has, and that it will not archive: a command wrote them while no server had it, or it was
 // restored. This is not known while chunks wait: writes before them can be missing.
 func (s *service) uncovered(ctx context.Context, one database) (missing, known bool, err error) {
-	dir := filepath.Join(s.Data, one.name)
-	flushed, err := manifest.Read(vfs.OS(), filepath.ToSlash(dir)) // the log will be archived
-	if err != nil {
-		return false, false, err
-	}
 	stats, err := one.db.Stats()
 	if err != nil || stats.ArchiveWaiting > 0 {
 		return false, false, err
 	}
-	last, err := s.backups.writer.Reaches(ctx, one.name, dir)
-	return last < flushed.LastSeq, err == nil, err
+	last, err := s.backups.writer.Reaches(ctx, one.name, filepath.Join(s.Data, one.name))
+	return last < one.flushed, err == nil, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
@@ -25,6 +26,9 @@ type database struct {
 	db    *engine.DB // nil with a backend
 	store store.Store
 	ui    *ui.Database // nil with a backend
+	// flushed is the last sequence number that was in sstables when the database was opened, with
+	// an archive: what is flushed later is archived.
+	flushed uint64
 }
 
 // databases are open databases, one of each account.
@@ -49,6 +53,7 @@ type databaseSet struct {
 	open     map[string]*engine.DB // by account
 	backends *pgbackend.Set
 	ui       map[string]*ui.Database
+	flushed  map[string]uint64
 	// archive returns the archive of an account, nil if there is none.
 	archive func(account string) engine.Archive
 	// fork gives an older copy of a database that is archived a new epoch.
@@ -58,6 +63,7 @@ type databaseSet struct {
 func (c *Config) newDatabaseSet(log *slog.Logger) *databaseSet {
 	return &databaseSet{
 		c: c, log: log, cache: engine.NewCache(int64(c.CacheBytes)), open: make(map[string]*engine.DB), ui: make(map[string]*ui.Database),
+		flushed:  make(map[string]uint64),
 		backends: pgbackend.NewSet(postgres.Options{AllowAsync: c.Backend.AllowAsync, MaxConns: c.BackendConns, Log: log}),
 	}
 }
@@ -83,7 +89,7 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 			if err != nil {
 				return nil, err
 			}
-			dbs = append(dbs, database{a, nil, one, nil})
+			dbs = append(dbs, database{account: a, store: one})
 			continue
 		}
 		if s.open[a.name] == nil {
@@ -93,7 +99,7 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 			}
 			s.open[a.name] = db
 		}
-		dbs = append(dbs, database{a, s.open[a.name], s.open[a.name], s.ui[a.name]})
+		dbs = append(dbs, database{a, s.open[a.name], s.open[a.name], s.ui[a.name], s.flushed[a.name]})
 	}
 	return dbs, nil
 }
@@ -131,6 +137,9 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 			s.log.Error("the database cannot be compared with its backups", "account", a.name, "err", advice(err))
 		case forked:
 			s.log.Warn("an older copy of the database is in its place: its history is a new one in the backup directory", "account", a.name)
+		}
+		if m, err := manifest.Read(vfs.OS(), dir); err == nil { // else Open returns the error, or makes the database
+			s.flushed[a.name] = m.LastSeq
 		}
 	}
 	if s.c.InMemory {

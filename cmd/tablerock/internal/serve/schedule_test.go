@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // newBackupService returns a service with --backup-dir and the databases of two accounts.
@@ -127,6 +128,7 @@ func TestUncovered(t *testing.T) {
 	one := s.dbs[0]
 	check := func(want bool) {
 		t.Helper()
+		one.flushed = s.flushedOf(t, one.name) // as a server that starts
 		if missing, known, err := s.uncovered(t.Context(), one); missing != want || !known || err != nil {
 			t.Errorf("uncovered = %v, %v, %v; want %v, true", missing, known, err, want)
 		}
@@ -146,6 +148,51 @@ func TestUncovered(t *testing.T) {
 	check(true)
 }
 
+// flushedOf returns the last sequence number in the sstables of an account.
+func (s *service) flushedOf(t *testing.T, name string) uint64 {
+	t.Helper()
+	m, err := manifest.Read(vfs.OS(), filepath.ToSlash(filepath.Join(s.Data, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.LastSeq
+}
+
+// TestUncoveredDuringFlush asks between the manifest of a flush and the archival of its segment,
+// which a server that starts after a crash does: the segment will be archived.
+func TestUncoveredDuringFlush(t *testing.T) {
+	s := newBackupService(t)
+	one := s.dbs[0]
+	if err := one.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.ToSlash(filepath.Join(s.Data, one.name))
+	asked, flushing := false, false
+	disk := errorfs.Wrap(vfs.OS(), func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "sync-dir" && flushing && !asked && s.flushedOf(t, one.name) > 0 {
+			asked = true
+			if missing, _, err := s.uncovered(t.Context(), one); missing || err != nil {
+				t.Errorf("uncovered = %v, %v; want false", missing, err)
+			}
+		}
+		return nil
+	})
+	o := engine.Options{FS: disk, Logger: s.log, MemoryBytes: 8 << 20, Archive: s.open.archive(one.name)}
+	o.Testing.Manual = true
+	var err error
+	if one.db, err = engine.Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	defer one.db.Close()
+	if err := one.db.CreateTable(t.Context(), "Table"); err != nil {
+		t.Fatal(err)
+	}
+	flushing = true
+	if err := one.db.Flush(t.Context()); err != nil || !asked {
+		t.Errorf("Flush returns %v; asked during it: %v", err, asked)
+	}
+}
+
 // TestUncoveredBeforeWaiting flushes writes without an archive, and others with one. While
 // these wait, nothing is known; once the archive has them, a backup is due.
 func TestUncoveredBeforeWaiting(t *testing.T) {
@@ -159,6 +206,7 @@ func TestUncoveredBeforeWaiting(t *testing.T) {
 	}
 	o := engine.Options{Logger: s.log, MemoryBytes: 8 << 20, Archive: s.open.archive(one.name)}
 	o.Testing.Manual = true
+	one.flushed = s.flushedOf(t, one.name)
 	var err error
 	if one.db, err = engine.Open(filepath.ToSlash(filepath.Join(s.Data, one.name)), o); err != nil {
 		t.Fatal(err)
