@@ -2,13 +2,19 @@ package serve
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // TestShutdownFinishesRequests stops a server while its only request waits for the rest of
@@ -72,5 +78,48 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	if conn, err := net.Dial("tcp", at.Host); err == nil {
 		conn.Close()
 		t.Error("the server still listens")
+	}
+}
+
+// TestShutdownDuringBackup stops a server while a backup does not go on, as on a file system
+// that hangs. The server takes no requests meanwhile.
+func TestShutdownDuringBackup(t *testing.T) {
+	dir := t.TempDir()
+	stdout := &started{done: make(chan struct{})}
+	stderr := &blocking{waits: "backup made", reached: make(chan struct{}), release: make(chan struct{})}
+	c := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: stdout, Stderr: stderr}
+	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	c.Flags(set)
+	service, admin := unusedPort(t), unusedPort(t)
+	if err := set.Parse([]string{"--listen", service, "--admin", admin, "--backup-dir", filepath.Join(dir, "backups")}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, c) }()
+	<-stdout.done
+	<-stderr.reached
+	cancel()
+	late := time.After(10 * time.Second)
+	for refused := false; !refused; {
+		select {
+		case <-late:
+			t.Error("the server accepts connections while the backup does not end")
+			refused = true
+		default:
+			conn, err := net.Dial("tcp", service)
+			if err == nil {
+				conn.Close()
+			}
+			refused = errors.Is(err, syscall.ECONNREFUSED)
+		}
+	}
+	if status, text := get(t, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz returns %d %q, want 503", status, text)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	close(stderr.release)
+	if err := <-ended; err != nil {
+		t.Errorf("serve ends with %v", err)
 	}
 }

@@ -174,10 +174,10 @@ func (s *service) serve(ctx context.Context) error {
 		s.banner(s.at, s.dbs)
 		s.printLink()
 		s.notify(stateReady)
-		endBackups, endArchive := s.startBackups(ctx), s.startArchive(ctx)
+		// They end last: a backup directory that does not answer must not keep the listener open.
+		defer s.startArchive(ctx)()
+		defer s.startBackups(ctx)()
 		err = s.wait(ctx, done)
-		endBackups()
-		endArchive()
 		s.notify(stateStopping)
 	}
 	s.admin.serving.Store(nil)

@@ -18,18 +18,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// blocking is an output whose first Write waits until release is closed.
+// blocking is an output whose first Write of a text waits until release is closed.
 type blocking struct {
 	output
+	waits            string // the text
 	once             sync.Once
 	reached, release chan struct{}
 }
 
 func (b *blocking) Write(p []byte) (int, error) {
-	b.once.Do(func() {
-		close(b.reached)
-		<-b.release
-	})
+	if bytes.Contains(p, []byte(b.waits)) {
+		b.once.Do(func() {
+			close(b.reached)
+			<-b.release
+		})
+	}
 	return b.output.Write(p)
 }
 
