@@ -48,9 +48,7 @@ func (s *service) archiveAll(ctx context.Context, all map[string]database) {
 
 // archive makes a backup due if one is needed before the archive can go on, and seals the log.
 func (s *service) archive(ctx context.Context, one database) error {
-	s.backups.mu.Lock()
 	checkErr := s.checkArchive(ctx, one) // before Flush, after which a chunk waits
-	s.backups.mu.Unlock()
 	return errors.Join(checkErr, s.seal(ctx, one))
 }
 

@@ -25,7 +25,7 @@ const retryBackup = time.Minute
 type backupState struct {
 	writer *backups.Writer // nil without the flag
 
-	mu sync.Mutex
+	mu sync.Mutex // not held while the directory is read, which can take long: /metrics needs it
 	// made and failed count backups of accounts, copied their bytes.
 	made, failed, copied uint64 // +checklocks:mu
 	// newest is the time of the newest backup by account, took how long the last backup of
@@ -56,29 +56,44 @@ func (s *service) noteBackups(ctx context.Context) {
 	if s.backups.writer == nil {
 		return
 	}
-	s.backups.mu.Lock()
-	defer s.backups.mu.Unlock()
-	known, unchecked := s.backups.newest, s.backups.unchecked
-	s.backups.newest, s.backups.unchecked = make(map[string]time.Time), make(map[string]bool)
-	for _, one := range s.dbs.local() {
-		if at, ok := known[one.name]; ok {
-			s.backups.newest[one.name], s.backups.unchecked[one.name] = at, unchecked[one.name]
+	b, dbs := &s.backups, s.dbs.local()
+	b.mu.Lock()
+	newest, unchecked := make(map[string]time.Time), make(map[string]bool)
+	for _, one := range dbs {
+		if at, ok := b.newest[one.name]; ok {
+			newest[one.name], unchecked[one.name] = at, b.unchecked[one.name]
+		}
+	}
+	b.newest, b.unchecked = newest, unchecked
+	b.mu.Unlock()
+	for _, one := range dbs {
+		if b.knows(one.name) {
 			continue
 		}
-		at, err := s.backups.writer.Newest(ctx, one.name, filepath.Join(s.Data, one.name))
+		at, err := b.writer.Newest(ctx, one.name, filepath.Join(s.Data, one.name))
 		if err != nil {
 			s.log.Error("a backup cannot be read", "account", one.name, "err", advice(err))
 		}
 		if at.After(time.Now()) {
 			at = time.Time{} // the clock was ahead
 		}
-		s.backups.newest[one.name] = at // zero if there is none
-		s.backups.unchecked[one.name] = true
+		b.mu.Lock()
+		b.newest[one.name] = at // zero if there is none
+		b.unchecked[one.name] = true
+		b.mu.Unlock()
 		if err := s.checkArchive(ctx, one); err != nil {
 			s.log.Error("the archive cannot be read", "account", one.name, "err", advice(err))
 		}
 	}
-	s.backups.signal()
+	b.signal()
+}
+
+// knows reports whether the newest backup of an account is known.
+func (b *backupState) knows(account string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.newest[account]
+	return ok
 }
 
 // signal lets backUp look at the times of the newest backups.
@@ -90,23 +105,28 @@ func (b *backupState) signal() {
 }
 
 // checkArchive makes a backup due if writes of a database are in neither a backup nor the
-// archive: without it no moment up to the next one could be restored. The caller holds
-// s.backups.mu.
-//
-// +checklocks:s.backups.mu
+// archive: without it no moment up to the next one could be restored.
 func (s *service) checkArchive(ctx context.Context, one database) error {
-	if !s.backups.unchecked[one.name] {
+	b := &s.backups
+	b.mu.Lock()
+	unchecked := b.unchecked[one.name]
+	b.mu.Unlock()
+	if !unchecked {
 		return nil
 	}
 	missing, known, err := s.uncovered(ctx, one)
 	if err != nil || !known {
 		return err
 	}
-	delete(s.backups.unchecked, one.name)
 	if missing {
 		s.log.Info("writes are in neither a backup nor the archive: making a backup", "account", one.name)
-		s.backups.newest[one.name] = time.Time{}
-		s.backups.signal()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.unchecked, one.name)
+	if missing {
+		b.newest[one.name] = time.Time{}
+		b.signal()
 	}
 	return nil
 }

@@ -3,10 +3,12 @@ package serve
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -229,6 +231,35 @@ func TestUncoveredBeforeWaiting(t *testing.T) {
 	}
 	if s.untilBackup() > 0 {
 		t.Error("no backup is due, but First is in neither a backup nor the archive")
+	}
+}
+
+// TestMetricsDuringCheck asks for metrics while a server that starts looks at the backup directory
+// and does not go on, as if the directory or the reader of the log hung.
+func TestMetricsDuringCheck(t *testing.T) {
+	s := newBackupService(t)
+	one := &s.dbs[0]
+	if err := errors.Join(one.db.CreateTable(t.Context(), "Table"), one.db.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	one.flushed = s.flushedOf(t, one.name)
+	hangs := &blocking{waits: "neither a backup", reached: make(chan struct{}), release: make(chan struct{})}
+	s.log = slog.New(slog.NewTextHandler(hangs, nil))
+	s.backups.newest = nil // as a server that starts
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(hangs.release)
+	group.Go(func() { s.noteBackups(t.Context()) })
+	<-hangs.reached
+	written := make(chan struct{})
+	group.Go(func() {
+		s.backups.write(io.Discard)
+		close(written)
+	})
+	select {
+	case <-written:
+	case <-time.After(10 * time.Second):
+		t.Error("the metrics wait for the backup directory")
 	}
 }
 
