@@ -402,7 +402,7 @@ func TestRestoreWithoutSpaceAfterOther(t *testing.T) {
 	e.ok(errors.Join(err, f.Close()))
 	e.disk.SetCapacity(e.disk.Used() - info.Bytes/2)
 	_, err = r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{})
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the disk has space for") {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the disk of restored.restoring has space for") {
 		t.Errorf("Restore: %v, want a refusal before it copies", err)
 	}
 	e.disk.SetCapacity(0)

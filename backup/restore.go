@@ -201,7 +201,7 @@ func (s *restore) prepare(chosen []*manifest) error {
 	// Before the directory is made, so that none is left.
 	volume, err := s.fs.Space(s.parent())
 	if err == nil && volume.Free < s.bytes-have {
-		return fmt.Errorf("%w: the backup has %d bytes and the disk has space for %d", syscall.ENOSPC, s.bytes, volume.Free)
+		return fmt.Errorf("%w: the backup has %d bytes and the disk of %s has space for %d", syscall.ENOSPC, s.bytes, s.dir, volume.Free)
 	}
 	if err := NewDir(s.fs, s.dir).makeDir("."); err != nil {
 		return fmt.Errorf("make %s: %w", s.dir, err)

@@ -207,6 +207,8 @@ func of(dir string, err error) error {
 	case errors.Is(err, backup.ErrNotBackup):
 		return hint.With(&kindError{fmt.Errorf("%s: %w", dir, err), store.ErrNotDatabase},
 			"give the directory of \"tablerock backup create\", or for a first backup one that is empty or does not exist")
+	case errors.Is(err, syscall.EROFS):
+		return hint.With(fmt.Errorf("%s: %w", dir, err), "make that file system writable, or give a directory elsewhere")
 	case errors.Is(err, store.ErrCorrupt):
 		return hint.With(fmt.Errorf("%s: %w", dir, err), fmt.Sprintf("\"tablerock backup verify %s\" lists all damage; restore another backup by --backup", dir))
 	case errors.Is(err, backup.ErrNoBackup):
