@@ -8,18 +8,19 @@ import (
 )
 
 // startArchive archives the log of each database every ArchiveEvery, so that a restore can
-// reach each moment but the last ones. The function ends that.
+// reach each moment but the last ones. The function ends that: call it when no request is under
+// way, so that a restore can reach the end of the server, for accounts without late writes too.
 func (s *service) startArchive(ctx context.Context) (end func()) {
 	if s.backups.writer == nil {
 		return func() {}
 	}
+	last := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
+	done, all := make(chan struct{}), make(map[string]database)
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(s.ArchiveEvery)
 		defer tick.Stop()
-		all := make(map[string]database)
 		for {
 			s.archiveAll(ctx, all)
 			select {
@@ -29,7 +30,7 @@ func (s *service) startArchive(ctx context.Context) (end func()) {
 			}
 		}
 	}()
-	return func() { cancel(); <-done }
+	return func() { cancel(); <-done; s.archiveAll(last, all) }
 }
 
 // archiveAll archives the databases that are served, which it adds to all, and those of all:

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -341,5 +342,27 @@ func TestArchiveOfRemovedAccount(t *testing.T) {
 	s.archiveAll(t.Context(), all)
 	if stats, err := one.db.Stats(); err != nil || stats.WALBytes > 0 {
 		t.Errorf("the log has %d bytes that are not archived; error %v", stats.WALBytes, err)
+	}
+}
+
+// TestArchiveAtEnd ends a server some time after the last write and the last archival: a restore
+// can reach the end.
+func TestArchiveAtEnd(t *testing.T) {
+	s := newBackupService(t)
+	if !s.backUpAll(t.Context()) {
+		t.Fatal("a backup failed")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	end := s.startArchive(ctx)
+	cancel()
+	until := time.Now().Truncate(100)
+	end()
+	r, err := backup.Open(t.Context(), backup.NewDir(vfs.OS(), filepath.ToSlash(s.BackupDir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dest := filepath.ToSlash(filepath.Join(t.TempDir(), "restored"))
+	if _, err := r.Restore(t.Context(), vfs.OS(), dest, backup.RestoreOptions{Until: until}); err != nil {
+		t.Error(err)
 	}
 }
