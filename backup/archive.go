@@ -101,18 +101,50 @@ func (m *manifest) first() time.Time {
 	return m.LastTimestamp
 }
 
+// histories are the databases that accounts have had, and their epochs.
+type histories struct {
+	began  map[string]*manifest // the oldest backup of each history
+	oldest map[string]*manifest // and of each account
+}
+
+// histories reads the manifests of these names, which are sorted. It omits damaged ones.
+func (r *Repository) histories(ctx context.Context, names []string) *histories {
+	h := &histories{began: make(map[string]*manifest), oldest: make(map[string]*manifest)}
+	for _, name := range slices.Backward(names) {
+		if m, err := r.manifest(ctx, name); err == nil {
+			h.began[m.history()], h.oldest[m.Account] = m, m
+		}
+	}
+	return h
+}
+
+func (m *manifest) history() string {
+	return path.Join(m.Account, archive.Prefix(m.Epoch, m.databaseID()))
+}
+
+// from returns the first moment that can be restored by m. Before the first backup of its history
+// the account had another database or epoch, even if the writes of m are older: it was restored,
+// or it comes from elsewhere.
+func (h *histories) from(m *manifest) time.Time {
+	began, oldest := cmp.Or(h.began[m.history()], m), cmp.Or(h.oldest[m.Account], m)
+	if follows := m.Epoch > 0 || oldest.history() != m.history(); follows && began.Time.After(m.first()) {
+		return began.Time
+	}
+	return m.first()
+}
+
 // chooseUntil returns for each account the manifest of the newest backup that has no write
 // after o.Until.
 func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreOptions) ([]*manifest, error) {
 	var list []*manifest
 	damaged := make(map[string][]error) // by account
 	first := make(map[string]*manifest) // the oldest backup that is too late
-	type history struct{ account, prefix string }
-	began := make(map[history]*manifest) // the oldest backup of each history
-	for _, name := range slices.Backward(names) {
-		if m, err := r.manifest(ctx, name); err == nil {
-			began[history{m.Account, archive.Prefix(m.Epoch, m.databaseID())}] = m
+	known := r.histories(ctx, names)
+	from := func(m *manifest) time.Time {
+		if o.ID != "" {
+			return m.first()
 		}
+		return known.from(m)
 	}
 	chosen := make(map[string]bool)
 	for _, name := range slices.Backward(names) {
@@ -127,7 +159,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 			damaged[account] = append(damaged[account], err) // an older one with more of the archive has the same writes
 		case err != nil:
 			return nil, err
-		case m.first().After(o.Until), m.Epoch > 0 && o.ID == "" && cmp.Or(began[history{account, archive.Prefix(m.Epoch, m.databaseID())}], m).Time.After(o.Until):
+		case from(m).After(o.Until):
 			first[account] = m
 		default:
 			chosen[account] = true

@@ -203,6 +203,29 @@ func TestRestoreUntilOfOlderCopy(t *testing.T) {
 	fork(false)
 }
 
+// TestRestoreUntilOfReplacedDatabase puts a database of another machine in the place of one. Its
+// writes are older, and a moment before the exchange is one of the database that was there.
+func TestRestoreUntilOfReplacedDatabase(t *testing.T) {
+	a := newArchived(t)
+	other, err := engine.Open("other/"+account, engine.Options{FS: a.disk, Testing: engine.TestHooks{Manual: true, Clock: a}})
+	a.ok(err)
+	a.ok(other.CreateTable(t.Context(), "Things"))
+	_, err = other.Apply(t.Context(), "Things", store.Insert(edm.Entity{Key: edm.Key{Row: "other"}}))
+	a.ok(errors.Join(err, other.Close()))
+	a.put("a")
+	a.backup()
+	before := a.put("b")
+	a.ok(a.db.Close())
+	a.now = a.now.Add(time.Hour)
+	a.open("other")
+	a.backup()
+	after := a.put("c")
+	if first, second := a.restored("first", before), a.restored("second", after); first != "a b" || second != "c other" {
+		t.Errorf("restored %q and %q, want the writes of each database", first, second)
+	}
+	a.ok(a.db.Close())
+}
+
 // TestReachesNoGap writes while nothing is archived, and then with the archive again.
 func TestReachesNoGap(t *testing.T) {
 	a := newArchived(t)
