@@ -175,7 +175,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	for _, account := range slices.Sorted(maps.Keys(first)) {
 		if !chosen[account] {
 			errs = append(errs, fmt.Errorf("%w: the first possible time of account %s is %s, that of its first backup",
-				ErrOutOfRange, account, first[account].first().UTC().Format(time.RFC3339Nano)))
+				ErrOutOfRange, account, from(first[account]).UTC().Format(time.RFC3339Nano)))
 		}
 	}
 	if len(errs) == 0 && len(list) == 0 {

@@ -226,6 +226,31 @@ func TestRestoreUntilOfReplacedDatabase(t *testing.T) {
 	a.ok(a.db.Close())
 }
 
+// TestFirstPossibleTime asks for a moment before the first backup of a restored database, whose
+// writes are older. The error names a time that can be restored.
+func TestFirstPossibleTime(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	first := a.backup()
+	a.ok(a.db.Close())
+	_, err := a.r.Restore(t.Context(), a.disk, "again", backup.RestoreOptions{ID: first.ID})
+	a.ok(err)
+	a.now = a.now.Add(time.Hour)
+	a.open("again")
+	info := a.backup()
+	a.put("b")
+	a.ok(a.db.Close())
+	_, err = a.r.Prune(t.Context(), account, 1)
+	a.ok(err)
+	_, err = a.r.Restore(t.Context(), a.disk, "refused", backup.RestoreOptions{Until: a.now.Add(-time.Minute)})
+	if want := info.Time.Format(time.RFC3339Nano); !errors.Is(err, backup.ErrOutOfRange) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Restore: %v, want the first possible time %s", err, want)
+	}
+	if got := a.restored("restored", info.Time); got != "a" {
+		t.Errorf("restored %q, want a", got)
+	}
+}
+
 // TestReachesNoGap writes while nothing is archived, and then with the archive again.
 func TestReachesNoGap(t *testing.T) {
 	a := newArchived(t)
