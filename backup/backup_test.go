@@ -408,6 +408,30 @@ func TestRestoreWithoutSpaceAfterOther(t *testing.T) {
 	e.disk.SetCapacity(0)
 }
 
+// TestRestoreBesideServer restores where a server has begun to serve the working directory of an
+// earlier restore of another account. Its database is not removed.
+func TestRestoreBesideServer(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.mustCreate(r)
+	dir := "restored" + backup.Restoring
+	db, err := engine.Open(dir+"/aaa", engine.Options{FS: e.disk})
+	e.ok(err)
+	var locked *vfs.LockedError
+	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.As(err, &locked) {
+		t.Errorf("Restore: %v, want that the database is locked", err)
+	}
+	e.ok(db.Close())
+	f, err := e.disk.Create(dir + "/serve.sock")
+	e.ok(errors.Join(err, f.Close()))
+	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("Restore beside another file: %v", err)
+	}
+	if _, err := e.disk.Stat(dir + "/aaa/MANIFEST"); err != nil {
+		t.Errorf("the database of the server: %v", err)
+	}
+}
+
 // TestFailingTarget makes, prunes and restores backups on a target that fails by seed. Each
 // call that succeeds has done its work, and each listed backup is whole.
 func TestFailingTarget(t *testing.T) {

@@ -173,7 +173,8 @@ func (s *restore) prepare(chosen []*manifest) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var have int64 // bytes of the chosen accounts; the space of others is free once they are removed
+	var have int64      // bytes of the chosen accounts; the space of others is free once they are removed
+	var others []string // directories of other accounts, which are removed once all is known to be of a restore
 	for _, account := range accounts {
 		isChosen := slices.ContainsFunc(chosen, func(m *manifest) bool { return m.Account == account })
 		files, err := []string(nil), fs.ErrInvalid
@@ -193,9 +194,16 @@ func (s *restore) prepare(chosen []*manifest) error {
 			}
 		}
 		if !isChosen {
-			if err := removeAll(s.fs, path.Join(s.dir, account)); err != nil {
-				return err
-			}
+			others = append(others, path.Join(s.dir, account))
+		}
+	}
+	for _, dir := range others {
+		// A server can have the database open. Windows removes no file that is locked.
+		if err := s.locked(dir, func() error { return nil }); err != nil {
+			return err
+		}
+		if err := removeAll(s.fs, dir); err != nil {
+			return err
 		}
 	}
 	// Before the directory is made, so that none is left.
