@@ -18,6 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -197,6 +198,8 @@ func of(dir string, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return err // about the directory of a restore
+	case errors.As(err, &locked) && path.Base(filepath.ToSlash(locked.Name)) == filename.Lock:
+		return hint.With(fmt.Errorf("%w: %w", store.ErrLocked, err), "another restore works there, or a server: wait, or stop it")
 	case errors.As(err, &locked):
 		return hint.With(fmt.Errorf("backup directory %s: %w: %w", dir, store.ErrLocked, err),
 			"one process writes to a backup directory at a time: wait, or stop it; backup list, backup verify and restore work beside it")
