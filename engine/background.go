@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -212,8 +213,13 @@ func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 		w.compaction = db.timeJob(job, 0)
 	}
 	done, err := w.compaction.Step(ctx)
+	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+		return false, err // the next step continues it
+	}
 	if err != nil {
 		w.abortCompaction()
+		// It may have been a reclaim, whose rest must follow, unless the disk has no space for it.
+		w.reclaimNext = w.reclaimNext || !space.NoSpace(err)
 		return false, fmt.Errorf("compact: %w", err)
 	}
 	db.refresh() // some jobs install several times

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestDeletesBesideCompact deletes rows of a full disk beside a Compact, until there is no space for
@@ -64,6 +67,50 @@ func TestCloseEndsWaitingDelete(t *testing.T) {
 	must(t, "Close", <-closed)
 }
 
+// TestReclaimAfterFailedStep ends the context of a step of a reclaim, and fails one of its reads. The reclaim must free the
+// space of the deleted rows nevertheless: nobody repeats it before a write is refused.
+func TestReclaimAfterFailedStep(t *testing.T) {
+	for _, want := range []error{context.Canceled, syscall.EIO} {
+		disk := vfs.NewMem()
+		fsys := errorfs.Wrap(disk, nil)
+		db, rows := openFullOn(t, disk, Options{FS: fsys, Testing: TestHooks{Manual: true}})
+		for i := range rows / 2 {
+			_, err := db.Apply(t.Context(), fullTable, store.Delete(fullKey(i), store.Any))
+			must(t, "Apply", err)
+		}
+		for db.work.compaction == nil || db.work.compaction.What != "reclaim space" {
+			worked, err := db.Step(t.Context())
+			if must(t, "Step", err); !worked {
+				t.Fatal("no reclaim begins")
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if want == context.Canceled {
+			cancel()
+		}
+		read := func(op vfs.Op) bool {
+			return want == syscall.EIO && op.Kind == "read" && strings.HasSuffix(op.Name, ".sst")
+		}
+		fsys.SetRule(errorfs.FailNth(1, read, errorfs.Fault{Err: want}, false))
+		worked, err := true, error(nil)
+		for worked && err == nil {
+			worked, err = db.Step(ctx)
+		}
+		cancel()
+		if !errors.Is(err, want) {
+			t.Fatalf("Step: %v, want %v", err, want)
+		}
+		for worked = true; worked; {
+			worked, err = db.Step(t.Context())
+			must(t, "Step", err)
+		}
+		if db.full.full.Load() {
+			t.Errorf("after %v the disk stays full, although half of the rows were deleted", want)
+		}
+		must(t, "Close", db.Close())
+	}
+}
+
 const fullTable = "Things"
 
 // fullKey is the key of row n of openFull.
@@ -73,8 +120,15 @@ func fullKey(n int) edm.Key { return edm.Key{Row: fmt.Sprintf("%0500d", n)} }
 func openFull(t *testing.T) (db *DB, rows int) {
 	t.Helper()
 	disk := vfs.NewMem()
+	return openFullOn(t, disk, Options{FS: disk})
+}
+
+// openFullOn is openFull with other options.
+func openFullOn(t *testing.T, disk *vfs.Mem, o Options) (db *DB, rows int) {
+	t.Helper()
 	disk.SetCapacity(8 << 20)
-	db, err := Open("db", Options{FS: disk, SegmentBytes: 256 << 10, FileBytes: 64 << 10})
+	o.SegmentBytes, o.FileBytes = 256<<10, 64<<10
+	db, err := Open("db", o)
 	must(t, "Open", err)
 	must(t, "CreateTable", db.CreateTable(t.Context(), fullTable))
 	r := rand.New(rand.NewPCG(1, 1))
