@@ -65,3 +65,32 @@ func TestCheckpointReplacesSource(t *testing.T) {
 	}
 	check(t, "Close", closeAtOnce(c))
 }
+
+// TestOldCursorRemovesNothing replaces a closed database by a checkpoint, whose files a compaction of the source has consumed
+// and only a cursor of the source keeps. The end of the cursor must not remove the files of the checkpoint.
+func TestOldCursorRemovesNothing(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	for range 2 {
+		fill(t, db, "p", 100, 100)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	want := dump(t, db, store.Query{})
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "copy"))
+	c := db.Query(t.Context(), table, store.Query{})
+	check(t, "Compact", db.Compact(t.Context()))
+	check(t, "Close", db.Close())
+	for _, name := range files(t, disk, "db", "") {
+		check(t, "Remove", disk.Remove("db/"+name))
+	}
+	for _, name := range files(t, disk, "copy", "") {
+		check(t, "Rename", disk.Rename("copy/"+name, "db/"+name))
+	}
+	db = mustOpen(t, "db", manual(disk))
+	check(t, "Close of the cursor", c.Close())
+	check(t, "Close", db.Close())
+	db = mustOpen(t, "db", manual(disk))
+	if got := dump(t, db, store.Query{}); !slices.Equal(got, want) {
+		t.Errorf("%d rows, want %d", len(got), len(want))
+	}
+}

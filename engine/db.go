@@ -132,9 +132,10 @@ func (db *DB) Close() error {
 // full disk, with store.ErrClosed, waits for other started writes, makes everything in the log
 // durable, flushes it, so that the next Open has nothing to replay, and closes the database. If
 // ctx ends or the flush fails, the rest stays in the log, which is no error. Cursors that are open
-// keep their memory and files until they are closed. The error says what could not be made durable
-// or closed; acknowledged writes are durable in any case, unless Options.NoSync was set. A second
-// call returns nil, also while the first one is under way: it waits only for started writes.
+// keep their memory and files until they are closed, and the next Open removes the files that only
+// they need. The error says what could not be made durable or closed; acknowledged writes are
+// durable in any case, unless Options.NoSync was set. A second call returns nil, also while the
+// first one is under way: it waits only for started writes.
 func (db *DB) CloseContext(ctx context.Context) error {
 	db.closing.Begin()
 	db.wakeWorker() // and with it the writers that wait for its work
@@ -158,9 +159,9 @@ func (db *DB) CloseContext(ctx context.Context) error {
 		errs = append(errs, db.closeLogs(db.state.Load().Mems))
 	}
 	db.state.End()
+	db.state.Retire() // removes files, which it can only before the tree is closed
 	errs = append(errs, db.tree.Close())
 	db.log.FreeSpareMemory()
-	db.state.Retire()
 	if db.opts.Cache == nil {
 		if pinned := db.cache.Close(); pinned > 0 {
 			db.opts.Logger.Info("open cursors keep blocks", "dir", db.dir, "blocks", pinned)

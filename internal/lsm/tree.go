@@ -166,8 +166,9 @@ func (t *Tree) Update(e manifest.Edit) error { return t.install(versionEdit{mani
 // the manifest is durable.
 func (t *Tree) RecordLogs() error { return t.install(versionEdit{}) }
 
-// Close closes the files. Abort the jobs under way first. The last Unref of a pinned
-// version closes the files of that version. A second Close does nothing.
+// Close closes the files. Abort the jobs under way first. The last Unref of a pinned version closes the files of that version
+// and removes none, because the directory can have another owner by then: obsolete ones are leftovers for the next open. A
+// second Close does nothing.
 func (t *Tree) Close() error {
 	v := t.current.Swap(nil)
 	if v == nil {
@@ -175,6 +176,7 @@ func (t *Tree) Close() error {
 	}
 	t.trash.Empty()
 	v.Unref()
+	t.trash.Close()
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (v *Version) tryRef() bool {
 }
 
 // Unref releases a reference. Close all sources and release all rows of v first. The
-// last Unref of an old version removes the files that no other version lists.
+// last Unref of an old version removes the files that no other version lists, unless the tree is closed.
 func (v *Version) Unref() {
 	n := v.refs.Add(-1)
 	if n > 0 {

@@ -19,31 +19,48 @@ type Trash struct {
 	Dir    string
 	Logger *slog.Logger
 
-	mu sync.Mutex // a leaf
+	mu sync.Mutex // a leaf; held while files are removed
 	// +checklocks:mu
 	numbers []uint64
+	// +checklocks:mu
+	closed bool
 }
 
-// Remove deletes a file. After a failure, the next Empty tries again.
+// Remove deletes a file. After a failure, the next Empty tries again. After Close it does nothing.
 func (t *Trash) Remove(number uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.removeLocked(number)
+}
+
+// +checklocks:t.mu
+func (t *Trash) removeLocked(number uint64) {
+	if t.closed {
+		return
+	}
 	name := filename.Make(filename.SSTable, number)
 	err := t.FS.Remove(path.Join(t.Dir, name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	t.Logger.Warn("removal failed", "file", name, "cause", err)
-	t.mu.Lock()
 	t.numbers = append(t.numbers, number)
-	t.mu.Unlock()
 }
 
 // Empty tries to remove all listed files.
 func (t *Trash) Empty() {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	numbers := t.numbers
 	t.numbers = nil
-	t.mu.Unlock()
 	for _, n := range numbers {
-		t.Remove(n)
+		t.removeLocked(n)
 	}
+}
+
+// Close ends the removals, because the directory can be another database's from now on.
+func (t *Trash) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
 }
