@@ -270,8 +270,6 @@ func (db *DB) start(log *recovery.Log) error {
 
 // rotated adds the new active segment to the read state.
 func (db *DB) rotated(seg *commitlog.Segment) {
-	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
-		return append([]*commitlog.Segment{seg}, mems...)
-	})
+	db.state.Add(seg)
 	db.wakeWorker()
 }

@@ -49,6 +49,9 @@ func (v *Version) tryRef() bool {
 	}
 }
 
+// Ref adds a reference to v, which the caller has one of.
+func (v *Version) Ref() { v.refs.Add(1) }
+
 // Unref releases a reference. Close all sources and release all rows of v first. The
 // last Unref of an old version removes the files that no other version lists, unless the tree is closed.
 func (v *Version) Unref() {

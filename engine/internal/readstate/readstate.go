@@ -175,6 +175,16 @@ func (c *Current) Replace(next func(mems []*commitlog.Segment) *State) {
 	c.replaced = append(c.replaced, old)
 }
 
+// Add makes seg the newest memtable. The version stays the same: during a flush the tree has one with the rows of memtables
+// that the state still has, and they would be counted twice.
+func (c *Current) Add(seg *commitlog.Segment) {
+	c.Replace(func(mems []*commitlog.Segment) *State {
+		version := c.state.Load().Version
+		version.Ref()
+		return New(append([]*commitlog.Segment{seg}, mems...), version)
+	})
+}
+
 // Retire frees the states that were replaced or ended, each when nothing pins it. It removes
 // files that nothing else needs.
 func (c *Current) Retire() {
