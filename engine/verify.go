@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // Report is the result of Verify.
@@ -32,13 +34,17 @@ type Finding struct {
 	What   string // what was found, and what was expected
 }
 
-func (r *Report) add(file string, err error) {
+// add adds err to the findings and reports true if it says that a file is damaged.
+func (r *Report) add(file string, err error) bool {
 	f := Finding{File: file, What: err.Error()}
 	var c *corrupt.Error
 	if errors.As(err, &c) {
 		f = Finding{File: c.File, Offset: c.Offset, What: c.What}
+	} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, vfs.ErrNotRegular) && !errors.Is(err, store.ErrNewerFormat) {
+		return false
 	}
 	r.Findings = append(r.Findings, f)
+	return true
 }
 
 // Verify reads every byte of the database on disk and checks it against checksums and the rules of the format. It checks the
@@ -57,8 +63,8 @@ func (db *DB) VerifyWithProgress(ctx context.Context, progress func(done, total 
 	}
 	defer snap.release()
 	var r Report
-	if _, err := manifest.Read(db.fs, db.dir); err != nil {
-		r.add(filename.Manifest, err)
+	if _, err := manifest.Read(db.fs, db.dir); err != nil && !r.add(filename.Manifest, err) {
+		return r, fmt.Errorf("verify: %w", err)
 	}
 	r.Files++
 	total := snap.state.Version.Stats().Bytes + snap.state.MemStats().LogBytes
@@ -90,8 +96,8 @@ func (db *DB) VerifyWithProgress(ctx context.Context, progress func(done, total 
 			}
 			now, merr := manifest.Read(db.fs, db.dir)
 			flushed := db.opts.ReadOnly && merr == nil && now.LastSeq >= seg.LastSeq() // by a writer beside this reader
-			if slices.Contains(s.Mems, seg) && !flushed {
-				r.add(filename.Make(filename.WAL, seg.Number), err)
+			if slices.Contains(s.Mems, seg) && !flushed && !r.add(filename.Make(filename.WAL, seg.Number), err) {
+				return r, fmt.Errorf("verify: %w", err)
 			}
 		}
 	}

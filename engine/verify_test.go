@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/engine"
@@ -166,5 +167,30 @@ func TestVerifyCancelled(t *testing.T) {
 	r, err := db.VerifyWithProgress(ctx, func(int64, int64) { cancel() })
 	if !errors.Is(err, context.Canceled) || len(r.Findings) != 2 || r.Findings[0].File != r.Findings[1].File {
 		t.Errorf("VerifyWithProgress: %+v, %v; want a wrong sum and a wrong hash of one file, and %v", r, err, context.Canceled)
+	}
+}
+
+// TestVerifyAfterOneFault fails each operation of Verify once. That is not damage of a file.
+func TestVerifyAfterOneFault(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	fill(t, db, "p", 20, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "q", 5, 1000)
+	for n, failed := uint64(1), true; failed; n++ {
+		failed = false
+		what := ""
+		nth := errorfs.FailNth(n, nil, errorfs.Fault{Err: syscall.EMFILE}, false)
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			f := nth(op)
+			if f != nil {
+				failed, what = true, op.String()
+			}
+			return f
+		})
+		r, err := db.Verify(t.Context())
+		if len(r.Findings) > 0 || err != nil && !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("%s failed: findings %v, error %v", what, r.Findings, err)
+		}
 	}
 }
