@@ -115,7 +115,14 @@ func Unknown(fsys vfs.FS, dir string, m *manifest.Manifest) (unknown []string, e
 		known[filename.Make(filename.SSTable, f.Number)] = true
 	}
 	for _, name := range names {
-		if !known[name] && !owns(fsys, dir, name, m) {
+		if known[name] {
+			continue
+		}
+		ours, err := owns(fsys, dir, name, m)
+		if err != nil {
+			return nil, err
+		}
+		if !ours {
 			unknown = append(unknown, name)
 		}
 	}
@@ -124,28 +131,41 @@ func Unknown(fsys vfs.FS, dir string, m *manifest.Manifest) (unknown []string, e
 
 // owns reports whether a file that the manifest m does not list belongs to its
 // database: a segment, a file of the reserve, a load that waits for the archive, or an sstable that is being written or removed, or that a
-// crash left.
-func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) bool {
+// crash left. The error is that of a file that cannot be read and may be one of these.
+func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) (bool, error) {
 	kind, number := filename.Parse(name)
 	if kind == filename.WAL {
 		if len(m.Logs) == 0 || number >= m.Logs[0].Number {
-			return true
+			return true, nil
 		}
 		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
-		return Stale(fsys, path.Join(dir, name), err) || errors.Is(err, fs.ErrNotExist)
+		return Stale(fsys, path.Join(dir, name), err) || errors.Is(err, fs.ErrNotExist), unread(err)
 	}
 	if kind != filename.SSTable {
-		return kind == filename.Reserve || kind == filename.Load
+		return kind == filename.Reserve || kind == filename.Load, nil
 	}
 	f, err := fsys.Open(path.Join(dir, name))
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
+		return errors.Is(err, fs.ErrNotExist), unread(err)
 	}
 	defer f.Close()
 	if size, err := f.Size(); err == nil && size == 0 {
-		return true // it may be
+		return true, nil // it may be
 	}
 	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: m.DBID, Number: number, Name: name})
 	var damage *corrupt.Error
-	return err == nil || errors.As(err, &damage) && damage.Offset > 0
+	return err == nil || errors.As(err, &damage) && damage.Offset > 0, unread(err)
+}
+
+// unread returns err unless it says what the file is. That of another user is not ours.
+func unread(err error) error {
+	for _, known := range []error{
+		fs.ErrNotExist, fs.ErrPermission, vfs.ErrNotRegular, corrupt.ErrCorrupt, store.ErrNewerFormat,
+		wal.ErrUnfinished, wal.ErrChanged, wal.ErrHeadless,
+	} {
+		if errors.Is(err, known) {
+			return nil
+		}
+	}
+	return err
 }
