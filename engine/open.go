@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
 	"github.com/tablerock-db/tablerock/engine/internal/batch"
+	"github.com/tablerock-db/tablerock/engine/internal/budget"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/closing"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -94,7 +95,7 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.SegmentBytes = max(minSegmentBytes, space.SegmentBytes(o.SegmentBytes, volume))
+	o.SegmentBytes = max(budget.MinSegment, space.SegmentBytes(o.SegmentBytes, volume))
 	o.FileBytes = max(minFileBytes, space.FileBytes(o.FileBytes, volume))
 	db := newDB(dir, o, m)
 	db.lock, db.fs, db.full.reserve = lock, reserve.FS(), reserve

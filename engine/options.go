@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tablerock-db/tablerock/engine/internal/budget"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -146,40 +147,11 @@ func (systemClock) Now() time.Time { return time.Now() }
 func (systemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
 const (
-	minSegmentBytes = 64 << 10
-	maxSegmentBytes = 1 << 30
-	// A greater segment gains little.
-	maxDefaultSegmentBytes = 64 << 20
-	defaultMemoryBytes     = 128 << 20
-	minMemoryBytes         = 1 << 20
-	// segmentParts is how many default segments MemoryBytes is divided into.
-	segmentParts     = 16
 	defaultFileBytes = 32 << 20
 	minFileBytes     = 64 << 10
 	maxFileBytes     = 64 << 20
 	defaultTierRuns  = 8
 )
-
-// withMemory returns o with MemoryBytes, SegmentBytes and CacheBytes set.
-func (o Options) withMemory() Options {
-	budget := cmp.Or(o.MemoryBytes, defaultMemoryBytes)
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = min(max(budget/segmentParts, minSegmentBytes), maxDefaultSegmentBytes)
-	}
-	if o.CacheBytes == 0 && o.Cache == nil {
-		o.CacheBytes = max(budget-o.logMemory(), budget/4)
-	}
-	if o.MemoryBytes == 0 {
-		o.MemoryBytes = max(budget, o.logMemory()+o.CacheBytes)
-	}
-	return o
-}
-
-// logMemory returns the most memory of segments, one of them empty, and of the indexes
-// of the others, which need a quarter of a segment if its entities have 200 bytes.
-func (o *Options) logMemory() int64 {
-	return (maxFrozen+2)*o.SegmentBytes + (maxFrozen+1)*o.SegmentBytes/4
-}
 
 // withDefaults returns o with every zero field replaced, or an error that names
 // the invalid field.
@@ -197,7 +169,11 @@ func (o Options) withDefaults() (Options, error) {
 		o.Testing.Random = rand.Reader
 	}
 	o.Testing.LoadBytes = cmp.Or(o.Testing.LoadBytes, loadInstallBytes)
-	o = o.withMemory()
+	m, err := budget.Memory{Total: o.MemoryBytes, Segment: o.SegmentBytes, Cache: o.CacheBytes}.Divide(o.Cache != nil)
+	if err != nil {
+		return o, err
+	}
+	o.MemoryBytes, o.SegmentBytes, o.CacheBytes = m.Total, m.Segment, m.Cache
 	if o.FileBytes == 0 {
 		o.FileBytes = defaultFileBytes
 	}
@@ -208,20 +184,12 @@ func (o Options) withDefaults() (Options, error) {
 		o.ReserveBytes = space.MaxBytes
 	}
 	switch {
-	case o.MemoryBytes < minMemoryBytes:
-		return o, fmt.Errorf("options: MemoryBytes is %d, must be at least %d", o.MemoryBytes, minMemoryBytes)
-	case o.SegmentBytes < minSegmentBytes || o.SegmentBytes > maxSegmentBytes:
-		return o, fmt.Errorf("options: SegmentBytes is %d, must be between %d and %d", o.SegmentBytes, minSegmentBytes, maxSegmentBytes)
 	case o.FileBytes < minFileBytes || o.FileBytes > maxFileBytes:
 		return o, fmt.Errorf("options: FileBytes is %d, must be between %d and %d", o.FileBytes, minFileBytes, maxFileBytes)
 	case o.TierRuns < 2 || o.TierRuns > 16:
 		return o, fmt.Errorf("options: TierRuns is %d, must be between 2 and 16", o.TierRuns)
 	case o.ReserveBytes < -1 || o.ReserveBytes > space.MaxBytes:
 		return o, fmt.Errorf("options: ReserveBytes is %d, must be between -1 and %d", o.ReserveBytes, space.MaxBytes)
-	case o.CacheBytes < 0:
-		return o, fmt.Errorf("options: CacheBytes is %d, must not be negative", o.CacheBytes)
-	case o.CacheBytes > o.MemoryBytes-o.logMemory():
-		return o, fmt.Errorf("options: CacheBytes %d and SegmentBytes %d need more than MemoryBytes, %d", o.CacheBytes, o.SegmentBytes, o.MemoryBytes)
 	case o.Compression > CompressSmall:
 		return o, fmt.Errorf("options: Compression is %d, must be CompressFast or CompressSmall", o.Compression)
 	}

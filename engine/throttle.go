@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tablerock-db/tablerock/engine/internal/budget"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 const (
-	// maxFrozen is how many frozen memtables may wait for their flush before
-	// writers stall.
-	maxFrozen = 3
 	// maxRuns is the lsm.Version.Backlog at which writers stall. Beside Compact it is
 	// maxRunsCompact: the runs that were there before, some 20 at most, stay until Compact
 	// reaches their last keys, so writers would wait for its end.
@@ -59,7 +57,7 @@ func (db *DB) stallCause() string {
 	switch {
 	case s == nil:
 		return ""
-	case len(s.Mems) > maxFrozen:
+	case len(s.Mems) > budget.MaxFrozen:
 		return "memtables wait for a flush"
 	case db.runs.Load() >= limit:
 		return "runs wait for a compaction"
