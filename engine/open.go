@@ -152,6 +152,7 @@ func (db *DB) treeOptions() lsm.Options {
 		Dropped:              db.isDropped,
 		ProvenLogs:           db.provenLogs,
 		OutputLimit:          db.full.reserve.ForOutputs,
+		Behind:               db.behind,
 		Logger:               db.opts.Logger,
 	}
 }

@@ -65,6 +65,12 @@ func (db *DB) stallCause() string {
 	return ""
 }
 
+// behind reports whether writers will stall soon.
+func (db *DB) behind() bool {
+	s := db.state.Load()
+	return !db.opts.Testing.Manual && s != nil && len(s.Mems) >= budget.MaxFrozen
+}
+
 // stepWhileBehind does the background work in the writer's goroutine.
 func (db *DB) stepWhileBehind(ctx context.Context) error {
 	for db.stallCause() != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -50,19 +51,33 @@ func (h *harness) withFS(t testing.TB, fsys vfs.FS) *harness {
 // tree can continue from it. It checks a sample of some 7,000 disks, of all modes:
 // cmd/torture checks 65,000 in CI.
 func TestCrash(t *testing.T) {
-	race.SkipOneGoroutine(t)
+	for _, serial := range []bool{true, false} {
+		t.Run(fmt.Sprintf("serial=%t", serial), func(t *testing.T) { testCrash(t, serial) })
+	}
+}
+
+func testCrash(t *testing.T, serial bool) {
+	if serial {
+		race.SkipOneGoroutine(t)
+	}
 	mem := vfs.NewCrashMem()
-	h := newHarness(t, mem, smallOptions(), 11)
+	h := newHarness(t, mem, serialOptions(serial), 11)
 	h.prepare()
 	before, after := h.flushed, h.seq
 	stride := uint64(5) // no divisor of the number of modes, or some would be left out
+	if !serial {
+		stride = 11
+	}
 	if testing.Short() {
 		stride = 35
 	}
 	var disks []*vfs.Mem
 	var names []string
 	n := uint64(0)
+	var mu sync.Mutex
 	mem.OnOp(func(op vfs.Op) {
+		mu.Lock()
+		defer mu.Unlock()
 		for _, mode := range vfs.CrashModes {
 			if n++; n%stride != 0 {
 				continue
@@ -188,8 +203,16 @@ func TestLeftoversAreRemoved(t *testing.T) {
 // with the same operations each, so it fails a sample of each kind of operation.
 // cmd/torture fails every tenth operation of whole databases in CI.
 func TestErrors(t *testing.T) {
-	race.SkipOneGoroutine(t)
-	base := newHarness(t, vfs.NewCrashMem(), smallOptions(), 13)
+	for _, serial := range []bool{true, false} {
+		t.Run(fmt.Sprintf("serial=%t", serial), func(t *testing.T) { testErrors(t, serial) })
+	}
+}
+
+func testErrors(t *testing.T, serial bool) {
+	if serial {
+		race.SkipOneGoroutine(t)
+	}
+	base := newHarness(t, vfs.NewCrashMem(), serialOptions(serial), 13)
 	base.prepare()
 	base.close()
 	changing := map[string]bool{
@@ -207,6 +230,9 @@ func TestErrors(t *testing.T) {
 		{"lost answer", func(op vfs.Op) bool { return changing[op.Kind] }, errorfs.Fault{Err: syscall.EIO, Applied: true}},
 	}
 	samples := 24 // of each kind
+	if !serial {
+		samples = 12
+	}
 	if testing.Short() {
 		samples = 2
 	}
@@ -219,11 +245,14 @@ func TestErrors(t *testing.T) {
 			injected := errorfs.Wrap(disk, nil)
 			h := base.withFS(t, injected)
 			h.open()
+			var mu sync.Mutex
 			hits := make(map[string]int)
 			injected.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if !c.match(op) {
 					return nil
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				if hits[op.Kind]++; op.Kind != kind || hits[kind] != n {
 					return nil
 				}

@@ -87,6 +87,13 @@ func smallOptions() Options {
 	return Options{FileBytes: 4 << 10, TierRuns: 3, GroupBytes: 512}
 }
 
+// serialOptions returns smallOptions with or without a goroutine that finishes files.
+func serialOptions(serial bool) Options {
+	o := smallOptions()
+	o.Behind = func() bool { return !serial }
+	return o
+}
+
 func newHarness(t testing.TB, fsys vfs.FS, o Options, seed uint64) *harness {
 	t.Helper()
 	h := &harness{t: t, fs: fsys, opts: o, rng: rand.New(rand.NewPCG(seed, 1)), model: make(map[string][]version), dropped: make(map[uint32]uint64)}

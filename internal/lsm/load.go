@@ -15,12 +15,8 @@ import (
 // Load writes rows to files that Install adds to the tree as its newest run. It belongs to one
 // goroutine, and may run beside jobs and other Loads. Call Install or Abort at the end.
 type Load struct {
-	t   *Tree
-	out output
-	// ending is the file before the current one while another goroutine finishes it. ended gets its
-	// error.
-	ending *output
-	ended  chan error
+	t      *Tree
+	out    output
 	serial bool // no goroutine finishes files
 	key    []byte
 	// samples has keys that are not in the runs with the numbers in seen.
@@ -35,14 +31,14 @@ func (t *Tree) NewLoad(rows int, serial bool) *Load {
 	defer v.Unref()
 	// Without overlap the files are moved to the bottom as they are.
 	out := output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression, overlap: v.runs.FileLimit(rows)}
-	return &Load{t: t, out: out, serial: serial, ended: make(chan error, 1)}
+	return &Load{t: t, out: out, serial: serial}
 }
 
 // Add adds a row with a user key above the one before. The Timestamp of all rows must be
 // one that is durably below the high-water mark.
 func (l *Load) Add(user []byte, row codec.ShapedRow) error {
 	if l.out.full(user) {
-		if err := l.endFile(); err != nil {
+		if err := l.out.endFile(!l.serial); err != nil {
 			return err
 		}
 	}
@@ -50,50 +46,12 @@ func (l *Load) Add(user []byte, row codec.ShapedRow) error {
 	if err := l.out.add(l.key, user, row); err != nil {
 		return err
 	}
-	file := len(l.out.done)
-	if l.ending != nil {
-		file++
-	}
-	l.samples.Add(file, user)
+	l.samples.Add(l.out.files(), user)
 	return nil
-}
-
-// endFile finishes the current file.
-func (l *Load) endFile() error {
-	if l.serial {
-		return l.out.finish()
-	}
-	if err := l.wait(); err != nil {
-		return err
-	}
-	ending := l.out
-	ending.done, ending.bytes = nil, 0
-	l.out.w, l.out.f, l.out.last = nil, nil, nil
-	l.ending = &ending
-	go func() { l.ended <- ending.finish() }()
-	return nil
-}
-
-// wait waits until the file before the current one is finished.
-func (l *Load) wait() error {
-	if l.ending == nil {
-		return nil
-	}
-	err := <-l.ended
-	if err != nil {
-		l.ending.discard()
-	}
-	l.out.done = append(l.out.done, l.ending.done...)
-	l.out.bytes += l.ending.bytes
-	l.ending = nil
-	return err
 }
 
 // Finish makes the files durable.
 func (l *Load) Finish() error {
-	if err := l.wait(); err != nil {
-		return err
-	}
 	if err := l.out.finish(); err != nil {
 		return err
 	}
@@ -149,9 +107,4 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([
 }
 
 // Abort removes the files that are not installed.
-func (l *Load) Abort() {
-	if err := l.wait(); err != nil {
-		l.t.o.Logger.Warn("a file of an aborted load failed", "cause", err)
-	}
-	l.out.discard()
-}
+func (l *Load) Abort() { l.out.discard() }

@@ -34,6 +34,10 @@ type Options struct {
 	Compression, CompactedCompression sstable.Compression
 	// GroupBytes is sstable.WriterOptions.GroupBytes, with its default. Only tests set it.
 	GroupBytes int
+	// Behind reports whether writers will soon wait for a job, which then writes a file while
+	// another goroutine syncs the one before. It may be called concurrently and must not call
+	// the Tree. By default no job does so.
+	Behind func() bool
 	// Snapshots returns the sequences that registered snapshots read, rising. A job
 	// calls it at its start and keeps the versions that these snapshots need. A
 	// snapshot that is registered later must read a sequence that is not less than
@@ -75,6 +79,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OutputLimit == nil {
 		o.OutputLimit = func() int64 { return math.MaxInt64 }
+	}
+	if o.Behind == nil {
+		o.Behind = func() bool { return false }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -33,6 +33,10 @@ type output struct {
 	done    []*runs.SST // finished files
 	entries uint64      // in them
 	bytes   int64
+	// ending is the file before the current one while another goroutine finishes it. ended gets its
+	// error.
+	ending *output
+	ended  chan error
 
 	// The file being written; w is nil between files.
 	w       *sstable.Writer
@@ -111,8 +115,45 @@ func (o *output) create() error {
 	return nil
 }
 
-// finish finishes the current file, if there is one, and reads its footer and index.
-func (o *output) finish() error {
+// endFile ends the current file. If aside is set, another goroutine finishes it, so that the next
+// one is written while it is synced.
+func (o *output) endFile(aside bool) error {
+	if err := o.wait(); err != nil {
+		return err
+	}
+	if !aside {
+		return o.finishFile()
+	}
+	ending := *o
+	ending.done, ending.entries, ending.bytes = nil, 0, 0
+	o.w, o.f, o.last = nil, nil, nil
+	ended := make(chan error, 1)
+	o.ending, o.ended = &ending, ended
+	go func() { ended <- ending.finishFile() }()
+	return nil
+}
+
+// wait waits until the file before the current one is finished.
+func (o *output) wait() error {
+	if o.ending == nil {
+		return nil
+	}
+	err := <-o.ended
+	if err != nil {
+		o.ending.discard()
+	}
+	o.done = append(o.done, o.ending.done...)
+	o.entries += o.ending.entries
+	o.bytes += o.ending.bytes
+	o.ending = nil
+	return err
+}
+
+// finish finishes all files.
+func (o *output) finish() error { return o.endFile(false) }
+
+// finishFile finishes the current file, if there is one, and reads its footer and index.
+func (o *output) finishFile() error {
 	if o.w == nil {
 		return nil
 	}
@@ -154,6 +195,9 @@ func (o *output) finish() error {
 
 // discard removes the output.
 func (o *output) discard() {
+	if err := o.wait(); err != nil {
+		o.t.o.Logger.Warn("a file of an aborted job failed", "cause", err)
+	}
 	if o.w != nil {
 		o.w.Abort()
 		o.w = nil
@@ -172,12 +216,20 @@ func (o *output) discard() {
 	o.done = nil
 }
 
-// keep closes the files of the output and keeps them on disk.
+// keep closes the files of the output, which are finished, and keeps them on disk.
 func (o *output) keep() {
 	for _, s := range o.done {
 		o.t.close(s.File)
 	}
 	o.done = nil
+}
+
+// files returns how many files were ended.
+func (o *output) files() int {
+	if o.ending != nil {
+		return len(o.done) + 1
+	}
+	return len(o.done)
 }
 
 // size returns the bytes written so far.
