@@ -78,7 +78,12 @@ func TestReclaimAfterFailedStep(t *testing.T) {
 			_, err := db.Apply(t.Context(), fullTable, store.Delete(fullKey(i), store.Any))
 			must(t, "Apply", err)
 		}
-		for db.work.compaction == nil || db.work.compaction.What != "reclaim space" {
+		reclaims := func() bool {
+			db.work.stepMu.Lock()
+			defer db.work.stepMu.Unlock()
+			return db.work.compaction != nil && db.work.compaction.What == "reclaim space"
+		}
+		for !reclaims() {
 			worked, err := db.Step(t.Context())
 			if must(t, "Step", err); !worked {
 				t.Fatal("no reclaim begins")
