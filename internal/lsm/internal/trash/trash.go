@@ -29,32 +29,44 @@ type Trash struct {
 // Remove deletes a file. After a failure, the next Empty tries again. After Close it does nothing.
 func (t *Trash) Remove(number uint64) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.removeLocked(number)
+	err := t.removeLocked(number)
+	t.mu.Unlock()
+	t.log(number, err)
 }
 
 // +checklocks:t.mu
-func (t *Trash) removeLocked(number uint64) {
+func (t *Trash) removeLocked(number uint64) error {
 	if t.closed {
-		return
+		return nil
 	}
-	name := filename.Make(filename.SSTable, number)
-	err := t.FS.Remove(path.Join(t.Dir, name))
+	err := t.FS.Remove(path.Join(t.Dir, filename.Make(filename.SSTable, number)))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return
+		return nil
 	}
-	t.Logger.Warn("removal failed", "file", name, "cause", err)
 	t.numbers = append(t.numbers, number)
+	return err
+}
+
+// log logs a failed removal. The caller does not hold mu, because a handler may wait for a cursor
+// that removes files at its end.
+func (t *Trash) log(number uint64, err error) {
+	if err != nil {
+		t.Logger.Warn("removal failed", "file", filename.Make(filename.SSTable, number), "cause", err)
+	}
 }
 
 // Empty tries to remove all listed files.
 func (t *Trash) Empty() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	numbers := t.numbers
 	t.numbers = nil
-	for _, n := range numbers {
-		t.removeLocked(n)
+	errs := make([]error, len(numbers))
+	for i, n := range numbers {
+		errs[i] = t.removeLocked(n)
+	}
+	t.mu.Unlock()
+	for i, n := range numbers {
+		t.log(n, errs[i])
 	}
 }
 
