@@ -432,6 +432,30 @@ func TestRestoreBesideServer(t *testing.T) {
 	}
 }
 
+// TestRestoreBesideOneServed restores where a server serves one of the databases of the working
+// directory, that of the account or another. None is removed.
+func TestRestoreBesideOneServed(t *testing.T) {
+	for _, served := range []string{account, "zzz"} {
+		e := newEnv(t)
+		r := e.open()
+		e.mustCreate(r)
+		dir := "restored" + backup.Restoring
+		idle, err := engine.Open(dir+"/aaa", engine.Options{FS: e.disk})
+		e.ok(err)
+		e.ok(idle.Close())
+		db, err := engine.Open(dir+"/"+served, engine.Options{FS: e.disk})
+		e.ok(err)
+		var locked *vfs.LockedError
+		if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.As(err, &locked) {
+			t.Errorf("Restore: %v, want that the database is locked", err)
+		}
+		if _, err := e.disk.Stat(dir + "/aaa/MANIFEST"); err != nil {
+			t.Errorf("beside the served account %s: %v", served, err)
+		}
+		e.ok(db.Close())
+	}
+}
+
 // TestFailingTarget makes, prunes and restores backups on a target that fails by seed. Each
 // call that succeeds has done its work, and each listed backup is whole.
 func TestFailingTarget(t *testing.T) {

@@ -197,11 +197,13 @@ func (s *restore) prepare(chosen []*manifest) error {
 			others = append(others, path.Join(s.dir, account))
 		}
 	}
-	for _, dir := range others {
+	for _, account := range accounts {
 		// A server can have the database open. Windows removes no file that is locked.
-		if err := s.locked(dir, func() error { return nil }); err != nil {
+		if err := s.locked(path.Join(s.dir, account), func() error { return nil }); err != nil {
 			return err
 		}
+	}
+	for _, dir := range others {
 		if err := removeAll(s.fs, dir); err != nil {
 			return err
 		}
