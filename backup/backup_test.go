@@ -238,6 +238,55 @@ func TestCreateWithoutSpace(t *testing.T) {
 	}
 }
 
+// fullTarget has no space for objects of a kind until an object is removed.
+type fullTarget struct {
+	backup.Target
+	kind, left string
+	err        error
+}
+
+func (f *fullTarget) refuse(ctx context.Context, name string) error {
+	objects, err := f.List(ctx, f.left)
+	if err == nil && len(objects) > 0 && strings.Contains(name, f.kind) {
+		return f.err
+	}
+	return err
+}
+
+// Put implements backup.Target.
+func (f *fullTarget) Put(ctx context.Context, name string, r io.Reader) error {
+	if err := f.refuse(ctx, name); err != nil {
+		return err
+	}
+	return f.Target.Put(ctx, name, r)
+}
+
+// PutIfAbsent implements backup.Target.
+func (f *fullTarget) PutIfAbsent(ctx context.Context, name string, r io.Reader) error {
+	if err := f.refuse(ctx, name); err != nil {
+		return err
+	}
+	return f.Target.PutIfAbsent(ctx, name, r)
+}
+
+// TestCreateWithoutSpaceForOne makes a backup where what a failed call left takes the space, or
+// the quota, for the files or for the manifest.
+func TestCreateWithoutSpaceForOne(t *testing.T) {
+	for _, kind := range []string{"/files/", "/backups/"} {
+		for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+			e := newEnv(t)
+			left := account + "/files/left.sst"
+			r, err := backup.Init(t.Context(), &fullTarget{e.target, kind, left, cause})
+			e.ok(err)
+			e.ok(e.target.Put(t.Context(), left, strings.NewReader("x")))
+			e.fill("p", 100)
+			if _, err := e.create(r); err != nil {
+				t.Errorf("Create with %q for %s: %v", cause, kind, err)
+			}
+		}
+	}
+}
+
 // TestDamage damages, truncates and removes each kind of object. Verify names it, a restore
 // of the backup fails and makes nothing, and another backup can be restored.
 func TestDamage(t *testing.T) {

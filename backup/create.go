@@ -193,11 +193,7 @@ func (c *creation) store(ctx context.Context, m *manifest, f file, link bool) er
 		}
 		fallthrough
 	default:
-		err := c.copy(ctx, from, &f)
-		if errors.Is(err, syscall.ENOSPC) && c.freeSpace(ctx, m) {
-			err = c.copy(ctx, from, &f)
-		}
-		if err != nil {
+		if err := c.withSpace(ctx, m, func() error { return c.copy(ctx, from, &f) }); err != nil {
 			return fmt.Errorf("copy %s: %w", f.Name, err)
 		}
 		c.copied += f.Bytes
@@ -217,6 +213,15 @@ func (c *creation) report(extra int64) {
 // copy stores a file.
 func (c *creation) copy(ctx context.Context, from string, f *file) error {
 	return c.read(from, f, func(r io.Reader) error { return c.target.Put(ctx, f.Object, r) })
+}
+
+// withSpace calls put, and once more if the target was full and freeSpace removed something.
+func (c *creation) withSpace(ctx context.Context, m *manifest, put func() error) error {
+	err := put()
+	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && c.freeSpace(ctx, m) {
+		err = put()
+	}
+	return err
 }
 
 // freeSpace removes, once, the objects that earlier calls left when they failed and that neither
@@ -281,7 +286,9 @@ func (c *creation) finish(ctx context.Context, m *manifest, now time.Time) (Info
 		if err != nil {
 			return Info{}, err
 		}
-		err = c.target.PutIfAbsent(ctx, backupName(c.Account, backupID(at)), bytes.NewReader(b))
+		err = c.withSpace(ctx, m, func() error {
+			return c.target.PutIfAbsent(ctx, backupName(c.Account, backupID(at)), bytes.NewReader(b))
+		})
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
