@@ -171,7 +171,7 @@ func TestVerifyCancelled(t *testing.T) {
 }
 
 // TestVerifyAfterOneFault fails each operation of Verify once. That is not damage of a file, and a file that cannot be read may be
-// the database's: that of a segment kept for reuse, and an sstable that waits for its removal.
+// the database's: that of a segment kept for reuse, an sstable that waits for its removal, and files that a crash left empty.
 func TestVerifyAfterOneFault(t *testing.T) {
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))
@@ -181,6 +181,14 @@ func TestVerifyAfterOneFault(t *testing.T) {
 	check(t, "Compact", db.Compact(t.Context()))
 	defer func() { check(t, "Close", c.Close()) }()
 	fill(t, db, "q", 5, 1000)
+	for _, name := range []string{"db/000001.wal", "db/000999.sst"} {
+		f, err := fsys.Create(name)
+		check(t, "Create", err)
+		if strings.HasSuffix(name, ".wal") {
+			_, err = f.WriteAt(make([]byte, 8<<10), 0)
+		}
+		check(t, "Close", errors.Join(err, f.Close()))
+	}
 	for n, failed := uint64(1), true; failed; n++ {
 		failed = false
 		what := ""

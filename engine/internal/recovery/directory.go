@@ -139,7 +139,8 @@ func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) (bool, error) {
 			return true, nil
 		}
 		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
-		return Stale(fsys, path.Join(dir, name), err) || errors.Is(err, fs.ErrNotExist), unread(err)
+		ours, zerr := stale(fsys, path.Join(dir, name), err)
+		return ours || errors.Is(errors.Join(err, zerr), fs.ErrNotExist), errors.Join(unread(err), unread(zerr))
 	}
 	if kind != filename.SSTable {
 		return kind == filename.Reserve || kind == filename.Load, nil
@@ -149,10 +150,13 @@ func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) (bool, error) {
 		return errors.Is(err, fs.ErrNotExist), unread(err)
 	}
 	defer f.Close()
-	if size, err := f.Size(); err == nil && size == 0 {
+	size, err := f.Size()
+	if err == nil && size == 0 {
 		return true, nil // it may be
 	}
-	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: m.DBID, Number: number, Name: name})
+	if err == nil {
+		_, err = sstable.Open(f, sstable.ReaderOptions{DBID: m.DBID, Number: number, Name: name})
+	}
 	var damage *corrupt.Error
 	return err == nil || errors.As(err, &damage) && damage.Offset > 0, unread(err)
 }

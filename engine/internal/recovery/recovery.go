@@ -456,11 +456,16 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 
 // Stale reports whether a segment that the manifest calls flushed may be removed, for which
 // wal.Inspect returned err: it has the id of the database, at least in the records, or nothing
-// is lost with it.
+// is lost with it. A file that cannot be read may not.
 func Stale(fsys vfs.FS, name string, err error) bool {
+	ok, zerr := stale(fsys, name, err)
+	return ok && zerr == nil
+}
+
+// stale is Stale with the error of a file that cannot be read.
+func stale(fsys vfs.FS, name string, err error) (bool, error) {
 	if errors.Is(err, wal.ErrUnfinished) {
-		zeros, zerr := wal.Zeros(fsys, name)
-		return zeros && zerr == nil
+		return wal.Zeros(fsys, name)
 	}
-	return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, wal.ErrHeadless)
+	return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, wal.ErrHeadless), nil
 }
