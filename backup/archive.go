@@ -101,19 +101,26 @@ func (m *manifest) first() time.Time {
 	return m.LastTimestamp
 }
 
-// histories are the databases that accounts have had, and their epochs.
+// histories are the databases that accounts have had, and their epochs. One that was replaced
+// and comes back begins again.
 type histories struct {
-	began  map[string]*manifest // the oldest backup of each history
-	oldest map[string]*manifest // and of each account
+	began  map[string]*manifest // by the name of each backup, the oldest one of its history
+	oldest map[string]*manifest // of each account
 }
 
 // histories reads the manifests of these names, which are sorted. It omits damaged ones.
 func (r *Repository) histories(ctx context.Context, names []string) *histories {
 	h := &histories{began: make(map[string]*manifest), oldest: make(map[string]*manifest)}
-	for _, name := range slices.Backward(names) {
-		if m, err := r.manifest(ctx, name); err == nil {
-			h.began[m.history()], h.oldest[m.Account] = m, m
+	last := make(map[string]*manifest) // by account, the beginning of the history so far
+	for _, name := range names {
+		m, err := r.manifest(ctx, name)
+		if err != nil {
+			continue
 		}
+		if before := last[m.Account]; before == nil || before.history() != m.history() {
+			last[m.Account] = m
+		}
+		h.began[name], h.oldest[m.Account] = last[m.Account], cmp.Or(h.oldest[m.Account], m)
 	}
 	return h
 }
@@ -126,8 +133,8 @@ func (m *manifest) history() string {
 // the account had another database or epoch, even if the writes of m are older: it was restored,
 // or it comes from elsewhere.
 func (h *histories) from(m *manifest) time.Time {
-	began, oldest := cmp.Or(h.began[m.history()], m), cmp.Or(h.oldest[m.Account], m)
-	if follows := m.Epoch > 0 || oldest.history() != m.history(); follows && began.Time.After(m.first()) {
+	began := cmp.Or(h.began[backupName(m.Account, backupID(m.Time))], m)
+	if follows := m.Epoch > 0 || began != cmp.Or(h.oldest[m.Account], m); follows && began.Time.After(m.first()) {
 		return began.Time
 	}
 	return m.first()

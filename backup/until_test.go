@@ -226,6 +226,35 @@ func TestRestoreUntilOfReplacedDatabase(t *testing.T) {
 	a.ok(a.db.Close())
 }
 
+// TestRestoreUntilOfReturnedDatabase puts a database in the place of another one that was away for
+// an hour. It has no later writes than before, and a moment of that hour is one of the other.
+func TestRestoreUntilOfReturnedDatabase(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.backup()
+	before := a.put("b")
+	a.ok(a.db.Close())
+	a.now = a.now.Add(time.Hour)
+	a.open("other")
+	a.ok(a.db.CreateTable(t.Context(), "Things"))
+	a.backup()
+	during := a.put("other")
+	a.ok(a.db.Close())
+	a.now = a.now.Add(time.Hour)
+	a.open("data")
+	a.backup()
+	after := a.put("c")
+	for i, c := range []struct {
+		until time.Time
+		want  string
+	}{{before, "a b"}, {during, "other"}, {after, "a b c"}} {
+		if got := a.restored(fmt.Sprint("restored", i), c.until); got != c.want {
+			t.Errorf("until %v: %q, want %q", c.until, got, c.want)
+		}
+	}
+	a.ok(a.db.Close())
+}
+
 // TestFirstPossibleTime asks for a moment before the first backup of a restored database, whose
 // writes are older. The error names a time that can be restored.
 func TestFirstPossibleTime(t *testing.T) {
