@@ -20,6 +20,7 @@ let page = null; // the present EntityPage
 let first = 0; // number of the rows on the pages before
 let counts = []; // of the rows of the pages before
 let start = {}; // the key of a jump
+let ran = {}; // the filter and the columns of the pages, until the query runs again
 let loading; // AbortController of the page under way
 let can = {}; // what the session may do; unknown until the account is read
 
@@ -53,6 +54,7 @@ async function run(step) {
 /** Starts the query of the form from its first page. */
 async function load(jump = {}) {
   start = jump;
+  ran = { filter: query.filter, select: query.select };
   tokens = [""];
   counts = [];
   history.replaceState(null, "", api.page("table", address()));
@@ -73,7 +75,7 @@ async function show() {
     for (;;) {
       const token = tokens.at(-1);
       page = await api.get("entities", {
-        ...at(), filter: query.filter, select: query.select, top: byId("top").value, cell: cellBytes, ...(token ? { next: token } : start),
+        ...at(), ...ran, top: byId("top").value, cell: cellBytes, ...(token ? { next: token } : start),
       }, signal);
       examined += page.examined;
       if (page.rows.length > 0 || !page.next) break;
@@ -108,7 +110,7 @@ function render(examined) {
 }
 
 function showEmpty() {
-  if (query.filter || tokens.length > 1) {
+  if (ran.filter || tokens.length > 1) {
     grid.showNothing(h("p", null, h("strong", null, "No entity matches.")), h("p", null, "Change the filter, or clear it to see all entities."));
   } else if ("pk" in start || "rk" in start) {
     grid.showNothing(h("p", null, h("strong", null, "There is no entity at this key or after it.")), h("p", null, "Run the query to begin at the first."));
