@@ -18,3 +18,34 @@ func TestExplorerTypedFilter(t *testing.T) {
 	p.press("Run")
 	p.wait(`document.querySelectorAll("#grid tbody tr").length === 5`)
 }
+
+// TestExplorerCountOther counts the entities of a query while its filter is changed and another
+// query runs.
+func TestExplorerCountOther(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(250)})
+	p.openTable(s, "Orders", "")
+	p.js(`(() => {
+		const real = window.fetch;
+		window.counts = [];
+		window.fetch = async (to, options) => {
+			if (!String(to).includes("/api/count")) return real(to, options);
+			counts.push(new URL(to, location).searchParams.get("filter") ?? "");
+			if (counts.length > 1) await new Promise((resolve) => { window.release = resolve; });
+			options.signal.throwIfAborted();
+			return Response.json({ count: 1, next: counts.length > 1 ? "" : "WyJwMDEiLCIwMTAiXQ" });
+		};
+	})()`)
+	p.js(`document.querySelector("#filter").value = "RowKey ge '0'"; document.querySelector("#count").click();
+		document.querySelector("#filter").value = "RowKey eq '005'"`)
+	p.wait(`window.release`)
+	if got := eval[[]string](p, `counts`); got[0] != got[1] {
+		t.Errorf("one count has the filters %q", got)
+	}
+	p.press("Run")
+	p.wait(`document.querySelectorAll("#grid tbody tr").length === 1`)
+	p.js(`release()`)
+	p.wait(`document.querySelector("#count").innerText === "Count"`)
+	if text := eval[string](p, `document.querySelector("#counted").innerText`); text != "" {
+		t.Errorf("beside the new query the page says %q", text)
+	}
+}

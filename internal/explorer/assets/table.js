@@ -59,6 +59,7 @@ async function load(jump = {}) {
   counts = [];
   history.replaceState(null, "", api.page("table", address()));
   tabs("table", table, query.filter);
+  endCount();
   byId("counted").textContent = "";
   query.prepareExplain();
   if (await show()) query.explain();
@@ -296,7 +297,13 @@ async function setMany() {
   await batches?.finish("Changed");
 }
 
-let counting;
+let counting; // AbortController of the count under way
+
+function endCount() {
+  counting?.abort();
+  counting = undefined;
+  byId("count").textContent = "Count";
+}
 
 /** Counts the entities of the query; the server continues from a token after a while. */
 async function countAll() {
@@ -304,24 +311,25 @@ async function countAll() {
     counting.abort();
     return;
   }
-  counting = new AbortController();
+  const own = new AbortController();
+  counting = own;
   byId("count").textContent = "Stop";
   const out = byId("counted");
+  const { filter } = query;
   let sum = 0;
   let next = "";
   try {
     do {
       out.textContent = `${count(sum)}…`;
-      const answer = await api.get("count", { ...at(), filter: query.filter, next }, counting.signal);
+      const answer = await api.get("count", { ...at(), filter, next }, own.signal);
       sum += answer.count;
       next = answer.next;
     } while (next);
     out.textContent = `${plural(sum, "entity", "entities")} in all`;
   } catch (error) {
-    out.textContent = error.name === "AbortError" ? `${count(sum)} and more` : error.message;
+    if (counting === own) out.textContent = error.name === "AbortError" ? `${count(sum)} and more` : error.message;
   } finally {
-    counting = undefined;
-    byId("count").textContent = "Count";
+    if (counting === own) endCount();
   }
 }
 
