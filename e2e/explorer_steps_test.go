@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestExplorerTypedFilter types a filter and does not run it: the next page is one of the query
@@ -48,4 +50,32 @@ func TestExplorerCountOther(t *testing.T) {
 	if text := eval[string](p, `document.querySelector("#counted").innerText`); text != "" {
 		t.Errorf("beside the new query the page says %q", text)
 	}
+}
+
+// TestExplorerLeftQuestion leaves the question before a deletion while the deletion is under way:
+// the page shows its result.
+func TestExplorerLeftQuestion(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3), "Other": orders(1)})
+	p.openTable(s, "Orders", "")
+	p.keys(".\r")
+	p.wait(one(".property"))
+	p.hold("/api/entity")
+	p.press("Delete…")
+	p.press("Delete")
+	p.wait(`window.held === 1`)
+	p.keys(kb.Escape)
+	p.wait(`document.querySelectorAll("dialog").length === 1`)
+	p.js(`release()`)
+	p.wait(`!document.querySelector("dialog") && document.querySelectorAll("#grid tbody tr").length === 2`)
+
+	p.open("/ui/")
+	p.hold("/api/tables/delete")
+	p.press("Delete Other")
+	p.enter("dialog input", "Other")
+	p.press("Delete the table")
+	p.wait(`window.held === 1`)
+	p.keys(kb.Escape)
+	p.wait(`!document.querySelector("dialog")`)
+	p.js(`release()`)
+	p.wait(`document.querySelectorAll(".table-link").length === 1`)
 }

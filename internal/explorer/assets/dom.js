@@ -105,11 +105,12 @@ export const actions = (close, ...buttons) =>
 
 /**
  * Asks for a dangerous step. With word, the button works after the word was typed.
- * Returns whether run succeeded; its error is shown in the dialog. run gets a signal that
- * the dialog was closed.
+ * Returns whether run succeeded; its error is shown in the dialog, or after that was closed
+ * at the edge of the window. run gets a signal that the dialog was closed.
  */
-export function confirm({ title, text, word, button, run }) {
-  return dialog({
+export async function confirm({ title, text, word, button, run }) {
+  let running; // the promise of the last run, with whether it succeeded
+  const done = await dialog({
     title,
     make(close, heading, closed) {
       const problem = h("div", { "aria-live": "polite" });
@@ -118,22 +119,28 @@ export function confirm({ title, text, word, button, run }) {
         autofocus: true, autocomplete: "off", spellcheck: "false", dir: "auto",
         oninput: () => { go.disabled = typed.value !== word; },
       });
+      const attempt = async () => {
+        go.disabled = true;
+        try {
+          await run(closed);
+          close(true);
+          return true;
+        } catch (error) {
+          if (closed.aborted) toast(error.message, "error");
+          else fill(problem, notice("error", error.message));
+          go.disabled = false;
+          return undefined;
+        }
+      };
       return h("form", {
-        onsubmit: async (event) => {
+        onsubmit: (event) => {
           event.preventDefault();
-          if (go.disabled) return;
-          go.disabled = true;
-          try {
-            await run(closed);
-            close(true);
-          } catch (error) {
-            fill(problem, notice("error", error.message));
-            go.disabled = false;
-          }
+          if (!go.disabled) running = attempt();
         },
       }, heading, h("p", null, text), typed && field(["Type ", bdi(word), " to confirm"], typed), problem, actions(close, go));
     },
   });
+  return done ?? running; // Escape does not stop what is under way
 }
 
 /** Copies a text to the clipboard; browsers allow it on loopback and over TLS only. */
