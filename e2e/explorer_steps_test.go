@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -78,4 +82,49 @@ func TestExplorerLeftQuestion(t *testing.T) {
 	p.wait(`!document.querySelector("dialog")`)
 	p.js(`release()`)
 	p.wait(`document.querySelectorAll(".table-link").length === 1`)
+}
+
+// TestExplorerCancelByKey cancels an import by keyboard: the button keeps the focus while the
+// progress changes.
+func TestExplorerCancelByKey(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	countPolls := func() {
+		t.Helper()
+		p.js(`(() => {
+			const real = window.fetch;
+			window.polls = 0;
+			window.fetch = async (to, options) => {
+				if (String(to).includes("import/data")) await new Promise(() => {});
+				if (/api\/jobs?(\?|$)/.test(to)) window.polls++;
+				return real(to, options);
+			};
+		})()`)
+	}
+	countPolls()
+	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
+	p.press("Import")
+	stays := func(list string) {
+		t.Helper()
+		p.wait(fmt.Sprintf(`document.querySelector("%s button")?.innerText === "Cancel this job"`, list))
+		p.js(fmt.Sprintf(`document.querySelector("%s button").focus(); window.polls = 0`, list))
+		p.wait(`window.polls > 2`)
+		if got := eval[bool](p, `document.activeElement.innerText === "Cancel this job"`); !got {
+			t.Errorf("the button in %s lost the focus", list)
+		}
+	}
+	stays("#import-job")
+	p.keys("\r")
+	p.wait(`document.querySelector("#import-job").innerText.includes("canceled")`)
+
+	p.js(`fetch("/ui/api/import", {method: "POST", headers: {"Content-Type": "application/json",
+		"X-Csrf-Token": document.querySelector('meta[name="csrf"]').content},
+		body: JSON.stringify({account: ` + quote(s.account) + `, table: "Copy", name: "a.jsonl", size: 9})})`)
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	countPolls()
+	stays("#jobs")
 }

@@ -10,14 +10,22 @@ export const ended = (job) => !["waiting", "running"].includes(job.state);
 
 const verbs = { import: "Import into", export: "Export of", clear: "Clearing" };
 
-/** Shows a Job in an element. */
+/** Shows a Job in an element. Its button stays, with the focus, while the rest changes. */
 export function showJob(box, job) {
   const seconds = Math.max(job.ms, 1) / 1000;
   const done = ended(job);
   const waiting = job.state === "waiting"; // a file that is read when all of it has arrived
   const part = job.size > 0 ? Math.min(1, (waiting ? job.received : job.bytes) / job.size) : 0;
   const size = job.size > 0 ? ` of ${bytes(job.size)}` : "";
-  fill(box, h("div", { class: "stack" },
+  if (box.dataset.job !== job.id) {
+    box.dataset.job = job.id;
+    fill(box, h("div", { class: "stack" }, h("div", { class: "stack" }),
+      h("div", null, h("button", { type: "button", onclick: () => api.post("job/cancel", { id: job.id }) }, "Cancel this job"))));
+  }
+  const [state, cancel] = box.firstChild.children;
+  if (done) cancel?.remove();
+  const open = state.querySelector("details")?.open;
+  fill(state,
     h("div", { class: "row spread" }, h("strong", null, verbs[job.kind] ?? job.kind, " ", bdi(job.table)), h("span", { class: "quiet" }, job.state)),
     h("progress", { "aria-label": `Progress of ${job.kind}`, ...(done ? { value: job.state === "done" ? 1 : part, max: 1 } : job.size > 0 ? { value: part, max: 1 } : {}) }),
     h("div", { class: "quiet" },
@@ -28,9 +36,8 @@ export function showJob(box, job) {
       done && job.rows > 0 && ` · ${rate(job.rows / seconds)}, ${byteRate(job.bytes / seconds)}`,
       job.skipped > 0 && ` · ${count(job.skipped)} skipped`),
     job.failure && notice("error", job.failure.code && `${job.failure.code}: `, job.failure.message),
-    job.bad?.length > 0 && h("details", null, h("summary", null, "Skipped rows"), h("ul", null, job.bad.map((text) => h("li", null, bdi(text))))),
-    job.kind === "export" && job.state === "done" && h("div", null, h("a", { href: api.url("/ui/api/export/file", { id: job.id }), download: job.name }, job.name)),
-    !done && h("div", null, h("button", { type: "button", onclick: () => api.post("job/cancel", { id: job.id }) }, "Cancel this job"))));
+    job.bad?.length > 0 && h("details", { open }, h("summary", null, "Skipped rows"), h("ul", null, job.bad.map((text) => h("li", null, bdi(text))))),
+    job.kind === "export" && job.state === "done" && h("div", null, h("a", { href: api.url("/ui/api/export/file", { id: job.id }), download: job.name }, job.name)));
 }
 
 /** Polls a job until it ends, calls show with each state, and returns the last. */

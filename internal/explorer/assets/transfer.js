@@ -88,11 +88,13 @@ addEventListener("beforeunload", (event) => { if (upload && !upload.ended) event
 async function listJobs() {
   const { jobs } = await api.get("jobs");
   const own = jobs.filter((job) => job.account === table.account && job.table === table.name);
-  fill(byId("jobs"), own.length === 0 ? message("None yet. An import or export appears here, and continues while other pages are open.") : own.map((job) => {
-    const one = h("div", { class: "panel" });
-    showJob(one, job);
-    return one;
-  }));
+  const list = byId("jobs");
+  const ids = own.map((job) => job.id).join(" ") || "none";
+  if (list.dataset.ids !== ids) {
+    list.dataset.ids = ids;
+    fill(list, own.length === 0 ? message("None yet. An import or export appears here, and continues while other pages are open.") : own.map(() => h("div", { class: "panel" })));
+  }
+  own.forEach((job, i) => showJob(list.children[i], job));
   return own.some((job) => !ended(job));
 }
 
@@ -100,6 +102,7 @@ async function watchJobs() {
   try {
     while (await listJobs()) await new Promise((resolve) => { setTimeout(resolve, 1000); });
   } catch (error) {
+    delete byId("jobs").dataset.ids;
     fill(byId("jobs"), notice("error", error.message));
   }
 }
