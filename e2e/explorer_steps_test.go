@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -127,4 +129,19 @@ func TestExplorerCancelByKey(t *testing.T) {
 	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
 	countPolls()
 	stays("#jobs")
+}
+
+// TestExplorerLinkElsewhere follows a link to a query on a page of another site: the browser sends
+// no cookie with it, and the page is shown to who is logged in.
+func TestExplorerLinkElsewhere(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<a href="%s/ui/table?account=%s&amp;table=Orders">the orders</a>`, p.base, s.account)
+	}))
+	defer site.Close()
+	do(p, chromedp.Navigate("http://localhost"+site.URL[len("http://127.0.0.1"):]))
+	p.press("the orders")
+	p.wait(`location.pathname === "/ui/table"`)
+	p.shown()
 }

@@ -44,4 +44,7 @@ if (once) {
   login({ once });
 } else {
   byId("account").focus();
+  // A browser sends no cookie of a session with a link on a page of another site, but this
+  // request has it.
+  if (new URLSearchParams(location.search).get("next") === next()) api.get("session").then(() => location.replace(next()), () => {});
 }
