@@ -145,3 +145,21 @@ func TestExplorerLinkElsewhere(t *testing.T) {
 	p.wait(`location.pathname === "/ui/table"`)
 	p.shown()
 }
+
+// TestExplorerLostImport ends the session of an import by a login in another tab.
+func TestExplorerLostImport(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	p.hold("import/data")
+	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
+	p.press("Import")
+	p.wait(`window.held === 1`)
+	p.js(`fetch("/ui/api/login", {method: "POST", headers: {"Content-Type": "application/json"},
+		body: JSON.stringify({account: ` + quote(s.account) + `, key: ` + quote(s.key) + `})})`)
+	p.js(`release()`)
+	p.wait(`document.querySelector("#import-job .notice.error")`)
+}

@@ -41,10 +41,11 @@ async function send() {
 async function work() {
   const status = h("div");
   fill(box, status);
-  const watch = follow(upload.job, (job) => { upload.ended = ended(job); showJob(status, job); }).catch(() => {});
+  const watch = () => follow(upload.job, (job) => { upload.ended = ended(job); showJob(status, job); });
+  const watching = watch().catch(() => undefined); // a failure of the connection is that of the file too
   try {
     await send();
-    await watch;
+    if (!(await watching)) await watch();
     upload = undefined;
     await listJobs();
   } catch (error) {
