@@ -163,3 +163,17 @@ func TestExplorerLostImport(t *testing.T) {
 	p.js(`release()`)
 	p.wait(`document.querySelector("#import-job .notice.error")`)
 }
+
+// TestExplorerDialogNames opens a question above the editor: each has its own name.
+func TestExplorerDialogNames(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	p.openTable(s, "Orders", "")
+	p.keys(".\r")
+	p.wait(one(".property"))
+	p.press("Delete…")
+	p.wait(`document.querySelectorAll("dialog").length === 2`)
+	got := eval[[]string](p, `[...document.querySelectorAll("dialog")].map((d) => document.getElementById(d.getAttribute("aria-labelledby")).innerText)`)
+	if got[0] == got[1] {
+		t.Errorf("the dialogs are named %q", got)
+	}
+}

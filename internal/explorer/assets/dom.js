@@ -74,6 +74,8 @@ export function toast(text, kind = "") {
 /** Reads a text to a screen reader without showing it. */
 export function announce(text) { byId("announcer").textContent = text; }
 
+let dialogs = 0; // gives each dialog the id of its title: an editor can be open below a question
+
 /**
  * Opens a dialog. make(close, heading, closed) returns its content; closed is a signal. The
  * promise has the value given to close, or undefined after Escape. The focus returns to the
@@ -84,9 +86,10 @@ export function dialog({ title, wide = false, make }) {
     const before = document.activeElement;
     let result;
     const closed = new AbortController();
-    const box = h("dialog", { class: wide ? "wide" : null, "aria-labelledby": "dialog-title" });
+    const id = `dialog-title-${++dialogs}`;
+    const box = h("dialog", { class: wide ? "wide" : null, "aria-labelledby": id });
     const close = (value) => { result = value; box.close(); };
-    add(box, make(close, h("h2", { id: "dialog-title" }, title), closed.signal));
+    add(box, make(close, h("h2", { id }, title), closed.signal));
     box.addEventListener("close", () => {
       closed.abort();
       box.remove();
