@@ -177,3 +177,23 @@ func TestExplorerDialogNames(t *testing.T) {
 		t.Errorf("the dialogs are named %q", got)
 	}
 }
+
+// TestExplorerSetNew sets a property that is among the columns and that no row has.
+func TestExplorerSetNew(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	p.openTable(s, "Orders", "")
+	p.enter("#select", "Mark")
+	p.press("Run")
+	p.shown()
+	p.js(`document.querySelector("#grid thead input").click()`)
+	p.press("Set a property…")
+	p.enter("dialog input", "Mark")
+	p.keys(kb.Tab)
+	p.enter(`dialog input[dir="auto"]`, "x")
+	p.press("Set")
+	p.wait(`!document.querySelector("dialog form")`)
+	p.wait(`document.querySelector("dialog") || document.querySelector("#toast").innerText.includes("Changed 3 entities")`)
+	if text := eval[string](p, `document.querySelector("dialog")?.innerText ?? ""`); text != "" {
+		t.Errorf("the page says %q", text)
+	}
+}

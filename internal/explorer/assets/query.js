@@ -66,7 +66,7 @@ export class Query {
 
   /** Learns the names and types of the properties of a page. */
   learn(columns) {
-    for (const c of columns) this.#known.set(c.name, c.types[0]);
+    for (const c of columns) this.#known.set(c.name, c.types[0] ?? this.#known.get(c.name));
     fill(byId("names"), [...this.#known].slice(0, 300).map(([name]) => h("option", { value: name })));
   }
 

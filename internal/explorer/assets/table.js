@@ -266,7 +266,7 @@ async function setMany() {
       const type = select({}, types.map((one) => [`Edm.${one}`, one]), "Edm.String");
       name.addEventListener("change", () => {
         const known = grid.columns.find((c) => c.name === name.value);
-        if (known) type.value = known.types[0];
+        if (known?.types.length > 0) type.value = known.types[0]; // a selected column can have no values
       });
       const value = h("input", { autocomplete: "off", spellcheck: "false", dir: "auto" });
       const progress = h("progress", { value: 0, max: rows.length, "aria-label": "Changed" });
