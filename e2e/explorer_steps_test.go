@@ -197,3 +197,19 @@ func TestExplorerSetNew(t *testing.T) {
 		t.Errorf("the page says %q", text)
 	}
 }
+
+// TestExplorerOtherLogin logs in again in another tab while the editor is open: the page takes the
+// token of the new session.
+func TestExplorerOtherLogin(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Notes": `{"PartitionKey":"p","RowKey":"1","A":"one"}`})
+	p.openTable(s, "Notes", "")
+	p.keys(".\r")
+	p.enter(`.property[aria-label="Property A"] textarea`, "typed")
+	p.js(`fetch("/ui/api/login", {method: "POST", headers: {"Content-Type": "application/json"},
+		body: JSON.stringify({account: ` + quote(s.account) + `, key: ` + quote(s.key) + `})})`)
+	p.press("Save")
+	p.wait(`document.querySelector("dialog .notice.error") || document.querySelector("#grid").innerText.includes("typed")`)
+	if text := eval[string](p, `document.querySelector("dialog .notice.error")?.innerText ?? ""`); text != "" {
+		t.Errorf("the page says %q", text)
+	}
+}

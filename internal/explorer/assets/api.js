@@ -13,7 +13,7 @@ export class Failure extends Error {
   get conflict() { return this.status === 412 || (this.status === 404 && this.code === "ResourceNotFound"); }
 }
 
-let ended = false; // the session of the page's token
+let ended = false; // the session of the page's token, or another one has taken its place
 
 /** The headers of a change. After the end of its session, a page takes the token of the next one. */
 async function headers(type) {
@@ -60,14 +60,22 @@ async function send(path, options) {
 
 export const get = (path, parameters, signal) => send(url(root + path, parameters), { signal });
 
-export const post = async (path, body, signal) => send(root + path, {
-  method: "POST", signal, body: JSON.stringify(body), headers: await headers("application/json"),
-});
+/** Sends a change. After a login in another tab it takes the token of that session. */
+async function change(path, type, body, signal) {
+  const attempt = async () => send(path, { method: "POST", signal, body, headers: await headers(type) });
+  try {
+    return await attempt();
+  } catch (error) {
+    if (error.code !== "NoCsrfToken") throw error;
+    ended = true;
+    return attempt();
+  }
+}
+
+export const post = (path, body, signal) => change(root + path, "application/json", JSON.stringify(body), signal);
 
 /** Sends a chunk of a file. */
-export const postData = async (path, parameters, blob, signal) => send(url(root + path, parameters), {
-  method: "POST", signal, body: blob, headers: await headers("application/octet-stream"),
-});
+export const postData = (path, parameters, blob, signal) => change(url(root + path, parameters), "application/octet-stream", blob, signal);
 
 /** Opens the stream of the engine's state. The browser connects again by itself. */
 export const events = () => new EventSource(`${root}events`);
