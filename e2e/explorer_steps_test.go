@@ -213,3 +213,34 @@ func TestExplorerOtherLogin(t *testing.T) {
 		t.Errorf("the page says %q", text)
 	}
 }
+
+// TestExplorerSetOther sets a property of 150 entities while the connection fails after the first
+// 100, and then another value: all have that.
+func TestExplorerSetOther(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(150)})
+	p.openTable(s, "Orders", "")
+	p.choose("#top", "250")
+	p.wait(`document.querySelectorAll("#grid tbody tr").length === 150`)
+	p.shown()
+	p.js(`(() => {
+		const real = window.fetch;
+		let batches = 0;
+		window.fetch = async (to, options) => {
+			if (String(to).includes("api/batch") && ++batches === 2) throw new TypeError("no connection");
+			return real(to, options);
+		};
+	})()`)
+	p.js(`document.querySelector("#grid thead input").click()`)
+	p.press("Set a property…")
+	p.enter("dialog input", "Mark")
+	p.enter(`dialog input[dir="auto"]`, "x")
+	p.press("Set")
+	p.wait(`document.querySelector("dialog .notice.error")`)
+	p.enter(`dialog input[dir="auto"]`, "y")
+	p.press("Set")
+	p.wait(`!document.querySelector("dialog form")`)
+	p.wait(`document.querySelector("dialog") || document.querySelector("#toast").innerText.includes("Changed 150 entities")`)
+	if text := eval[string](p, `document.querySelector("dialog h2")?.innerText ?? ""`); text != "" {
+		t.Errorf("the page says %q", text)
+	}
+}

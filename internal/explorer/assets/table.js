@@ -193,12 +193,13 @@ async function refresh() {
   if (focused) grid.focus();
 }
 
-/** Operations on many entities, written in batches. */
+/** Operations on many rows, written in batches. The rows get their new ETags. */
 class Batches {
-  #ops; #progress; #failures = []; #done = 0; #running;
+  #rows; #make; #progress; #failures = []; #done = 0; #running;
 
-  constructor(ops, progress) {
-    this.#ops = ops;
+  constructor(rows, make, progress) {
+    this.#rows = rows;
+    this.#make = make;
     this.#progress = progress;
   }
 
@@ -209,10 +210,13 @@ class Batches {
   }
 
   async #write(signal) {
-    while (this.#done < this.#ops.length && !signal.aborted) {
-      const part = this.#ops.slice(this.#done, this.#done + batchSize);
-      const { results } = await api.post("batch", { account: table.account, table: table.name, ops: part });
-      results.forEach((result, i) => { if (result.message) this.#failures.push([part[i].entity, result]); });
+    while (this.#done < this.#rows.length && !signal.aborted) {
+      const part = this.#rows.slice(this.#done, this.#done + batchSize);
+      const { results } = await api.post("batch", { account: table.account, table: table.name, ops: part.map(this.#make) });
+      results.forEach((result, i) => {
+        if (result.message) this.#failures.push([part[i], result]);
+        else part[i].etag = result.etag;
+      });
       this.#done += part.length;
       this.#progress.value = this.#done;
     }
@@ -223,7 +227,7 @@ class Batches {
     if (!this.#running) return;
     await this.#running.catch(() => {}); // the dialog has shown the error
     if (this.#failures.length > 0) await showFailures(this.#failures, this.#done);
-    else toast(`${verb} ${plural(this.#done, "entity", "entities")}${this.#done < this.#ops.length ? ` of ${count(this.#ops.length)}` : ""}`);
+    else toast(`${verb} ${plural(this.#done, "entity", "entities")}${this.#done < this.#rows.length ? ` of ${count(this.#rows.length)}` : ""}`);
     await refresh();
   }
 }
@@ -245,7 +249,7 @@ async function deleteMany() {
   const rows = grid.selected;
   if (rows.length === 0) return;
   const progress = h("progress", { value: 0, max: rows.length, "aria-label": "Deleted" });
-  const batches = new Batches(rows.map((row) => ({ op: "delete", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props: [] } })), progress);
+  const batches = new Batches(rows, (row) => ({ op: "delete", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props: [] } }), progress);
   await confirm({
     title: `Delete ${plural(rows.length, "entity", "entities")}?`, button: "Delete",
     text: [h("span", null, "They are removed from "), bdi(table.name), ". An entity that changed since the page was read stays.", progress],
@@ -281,7 +285,7 @@ async function setMany() {
             const before = setting;
             setting = JSON.stringify(props);
             if (setting !== before) {
-              batches = new Batches(rows.map((row) => ({ op: "merge", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props } })), progress);
+              batches = new Batches(rows, (row) => ({ op: "merge", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props } }), progress);
             }
             await batches.run(closed);
             close();
