@@ -244,3 +244,27 @@ func TestExplorerSetOther(t *testing.T) {
 		t.Errorf("the page says %q", text)
 	}
 }
+
+// TestExplorerTwoEditors opens an entity twice before its values are there: there is one editor.
+func TestExplorerTwoEditors(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	p.openTable(s, "Orders", "")
+	p.js(`(() => {
+		const real = window.fetch;
+		window.answers = 0;
+		window.fetch = async (to, options) => {
+			const answer = await real(to, options);
+			if (String(to).includes("/api/entity")) setTimeout(() => window.answers++, 100);
+			return answer;
+		};
+	})()`)
+	p.hold("/api/entity")
+	p.press("Edit…")
+	p.press("Edit…")
+	p.wait(`window.held > 0`)
+	p.js(`release()`)
+	p.wait(`window.answers === window.held`)
+	if got := eval[int](p, `document.querySelectorAll("dialog").length`); got != 1 {
+		t.Errorf("there are %d editors", got)
+	}
+}

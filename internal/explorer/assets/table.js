@@ -175,6 +175,7 @@ const copyAs = (format) => run(async () => {
 
 async function edit(row) {
   const entity = await run(() => fullRow(row));
+  if (document.querySelector("dialog[open]")) return; // a second click or key came before the answer
   if (entity) await editing(await editEntity(table, entity));
 }
 
