@@ -163,7 +163,7 @@ class Editor {
       return "saved";
     } catch (error) {
       if (this.#closed.aborted) toast(error.message, "error");
-      else if (error.conflict) await this.#conflict(error);
+      else if (error.conflict) return await this.#conflict(error);
       else this.#show(error);
     } finally {
       this.#save.disabled = false;
@@ -185,7 +185,7 @@ class Editor {
         }
       },
     });
-    if (conflict) await this.#conflict(conflict);
+    if (conflict) this.writing = this.#conflict(conflict);
     else if (gone) {
       toast("Deleted");
       this.#close("deleted");
@@ -197,11 +197,10 @@ class Editor {
     if (choice === "mine") {
       this.#etag = error.theirs?.etag;
       if (!this.#etag) this.#mode.replaceChildren(h("option", { value: "insert" }, "Insert: it was deleted"));
-      await this.#submit(this.#etag);
-    } else if (choice === "theirs") {
-      if (!error.theirs) this.#close("deleted");
-      else this.#close({ reopen: error.theirs });
+      return this.#submit(this.#etag);
     }
+    if (choice === "theirs") this.#close(error.theirs ? { reopen: error.theirs } : "deleted");
+    return undefined;
   }
 }
 
