@@ -290,3 +290,16 @@ func TestExplorerLeftConflict(t *testing.T) {
 	p.js(`release()`)
 	p.wait(`document.querySelector("#grid").innerText.includes("mine")`)
 }
+
+// TestExplorerFilterLineEnds follows a link to a query for a text with the line ends of Windows.
+func TestExplorerFilterLineEnds(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Notes": `{"PartitionKey":"p","RowKey":"1","A":"one\r\ntwo"}`})
+	p.openTable(s, "Notes", "A eq 'one\r\ntwo'")
+	if rows := p.rows(); len(rows) != 1 {
+		t.Errorf("the query has %d rows, want 1", len(rows))
+	}
+	p.choose(`#builder select[aria-label="Operator"]`, "ne")
+	p.wait(`document.querySelector("#filter").value.includes(" ne ")`)
+	p.press("Run")
+	p.wait(`document.querySelector("#grid").innerText.includes("No entity matches")`)
+}

@@ -15,14 +15,14 @@ const scans = {
 };
 
 export class Query {
-  #builder; #timer; #turn = 0; #known = new Map(); #explaining; started;
+  #builder; #timer; #turn = 0; #known = new Map(); #explaining; #stored = ""; #shown = ""; started;
 
   /** run loads the first page of the query. started ends when the builder shows the first filter. */
   constructor(run) {
     this.#builder = new Builder(byId("builder"), {
       names: "names", typeOf: (name) => this.#known.get(name), changed: (tree) => this.#later(() => this.#fromTree(tree)),
     });
-    byId("filter").value = parameters.get("filter") ?? "";
+    this.#setText(parameters.get("filter") ?? "");
     byId("select").value = parameters.get("select") ?? "";
     for (const [name, type] of [["PartitionKey", "Edm.String"], ["RowKey", "Edm.String"], ["Timestamp", "Edm.DateTime"]]) this.#known.set(name, type);
     this.#listen(run);
@@ -30,14 +30,26 @@ export class Query {
     this.started = this.filter ? this.#fromText() : Promise.resolve();
   }
 
-  get filter() { return byId("filter").value.trim(); }
+  get filter() { return this.#text.trim(); }
+
+  // A text area has "\n" for every end of a line; a text that nobody changes keeps its own.
+  get #text() {
+    const text = byId("filter").value;
+    return text === this.#shown ? this.#stored : text;
+  }
+
+  #setText(text) {
+    byId("filter").value = this.#stored = text;
+    this.#shown = byId("filter").value;
+  }
 
   get select() { return byId("select").value.split(",").map((name) => name.trim()).filter(Boolean).join(","); }
 
   #listen(run) {
     byId("filter").addEventListener("input", () => this.#later(() => this.#fromText()));
     byId("clear").addEventListener("click", () => {
-      byId("filter").value = byId("select").value = "";
+      byId("select").value = "";
+      this.#setText("");
       this.#fromText();
       run();
     });
@@ -105,7 +117,7 @@ export class Query {
       this.#builder.show(null);
       return;
     }
-    await this.#convert({ text: byId("filter").value }, ({ tree, error }) => {
+    await this.#convert({ text: this.#text }, ({ tree, error }) => {
       if (error) this.showError(error);
       else this.#builder.show(tree);
     });
@@ -115,12 +127,12 @@ export class Query {
     this.clearError();
     if (tree.kind === "true") {
       this.#turn++;
-      byId("filter").value = "";
+      this.#setText("");
       return;
     }
     await this.#convert({ tree }, ({ text, error }) => {
       if (error) this.showError({ path: [], ...error });
-      else byId("filter").value = text;
+      else this.#setText(text);
     });
   }
 
@@ -142,7 +154,7 @@ export class Query {
     byId("filter").setAttribute("aria-invalid", "true");
     if (error.position === undefined) return;
     // Positions count UTF-16 code units, as strings of scripts do.
-    const text = byId("filter").value;
+    const text = this.#text;
     const at = Math.max(0, Math.min(error.position, text.length));
     const size = Math.max(1, String.fromCodePoint(text.codePointAt(at) ?? 32).length);
     fill(box, notice("error", error.message, h("div", { class: "caret", dir: "ltr" },
