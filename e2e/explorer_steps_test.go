@@ -303,3 +303,23 @@ func TestExplorerFilterLineEnds(t *testing.T) {
 	p.press("Run")
 	p.wait(`document.querySelector("#grid").innerText.includes("No entity matches")`)
 }
+
+// TestExplorerImportTwice presses Import twice before the first answer: there is one job.
+func TestExplorerImportTwice(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	p.hold("/api/import")
+	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
+	p.press("Import")
+	p.js(`document.querySelector("#import").requestSubmit()`)
+	p.js(`release()`)
+	p.wait(`document.querySelector("#import-job").innerText.includes("done") && document.querySelector("#jobs .panel")`)
+	if got := eval[int](p, `fetch("/ui/api/jobs").then((r) => r.json()).then((r) => r.jobs.length)`); got != 1 {
+		t.Errorf("there are %d jobs", got)
+	}
+	p.wait(`!document.querySelector("#start").disabled`)
+}

@@ -61,6 +61,7 @@ byId("import").addEventListener("submit", async (event) => {
   event.preventDefault();
   const file = byId("file").files[0];
   if (!file || byId("start").disabled) return;
+  byId("start").disabled = true; // until the end of work
   try {
     const { job } = await api.post("import", {
       account: table.account, table: table.name, name: file.name, size: file.size, format: byId("format").value, mode: byId("mode").value,
@@ -68,6 +69,7 @@ byId("import").addEventListener("submit", async (event) => {
     });
     upload = { job, file, offset: 0 };
   } catch (error) {
+    byId("start").disabled = false;
     fill(box, notice("error", error.message));
     return;
   }
