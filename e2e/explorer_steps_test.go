@@ -323,3 +323,22 @@ func TestExplorerImportTwice(t *testing.T) {
 	}
 	p.wait(`!document.querySelector("#start").disabled`)
 }
+
+// TestExplorerCancelFails cancels a job without a connection: the page says so.
+func TestExplorerCancelFails(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	p.open("/ui/")
+	p.js(`fetch("/ui/api/import", {method: "POST", headers: {"Content-Type": "application/json",
+		"X-Csrf-Token": document.querySelector('meta[name="csrf"]').content},
+		body: JSON.stringify({account: ` + quote(s.account) + `, table: "Copy", name: "a.jsonl", size: 9})})`)
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	p.js(`(() => {
+		const real = window.fetch;
+		window.fetch = async (to, options) => {
+			if (String(to).includes("api/job/cancel")) throw new TypeError("no connection");
+			return real(to, options);
+		};
+	})()`)
+	p.press("Cancel this job")
+	p.wait(`document.querySelector("#toast").innerText.includes("does not answer")`)
+}

@@ -1,6 +1,6 @@
 // Work in the background, with its progress.
 
-import { h, fill, notice, bdi } from "./dom.js";
+import { h, fill, notice, bdi, toast } from "./dom.js";
 import { bytes, byteRate, count, duration, plural, rate } from "./format.js";
 import * as api from "./api.js";
 
@@ -9,6 +9,8 @@ const pollEvery = 500; // milliseconds, less at the begin of a job
 export const ended = (job) => !["waiting", "running"].includes(job.state);
 
 const verbs = { import: "Import into", export: "Export of", clear: "Clearing" };
+
+const cancelJob = (id) => api.post("job/cancel", { id }).catch((error) => toast(error.message, "error"));
 
 /** Shows a Job in an element. Its button stays, with the focus, while the rest changes. */
 export function showJob(box, job) {
@@ -20,7 +22,7 @@ export function showJob(box, job) {
   if (box.dataset.job !== job.id) {
     box.dataset.job = job.id;
     fill(box, h("div", { class: "stack" }, h("div", { class: "stack" }),
-      h("div", null, h("button", { type: "button", onclick: () => api.post("job/cancel", { id: job.id }) }, "Cancel this job"))));
+      h("div", null, h("button", { type: "button", onclick: () => cancelJob(job.id) }, "Cancel this job"))));
   }
   const [state, cancel] = box.firstChild.children;
   if (done) cancel?.remove();
