@@ -342,3 +342,22 @@ func TestExplorerCancelFails(t *testing.T) {
 	p.press("Cancel this job")
 	p.wait(`document.querySelector("#toast").innerText.includes("does not answer")`)
 }
+
+// TestExplorerClearAtOnce clears the query at once after a change in the builder: the filter stays
+// empty.
+func TestExplorerClearAtOnce(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	p.openTable(s, "Orders", "RowKey eq '001'")
+	p.wait(one(`#builder select[aria-label="Operator"]`))
+	p.js(`(() => {
+		const operator = document.querySelector('#builder select[aria-label="Operator"]');
+		operator.value = "ne";
+		operator.dispatchEvent(new Event("change"));
+		document.querySelector("#clear").click();
+		setTimeout(() => { window.later = true; }, 1000);
+	})()`)
+	p.wait(`window.later && document.querySelectorAll("#grid tbody tr").length === 3`)
+	if got := eval[string](p, `document.querySelector("#filter").value`); got != "" {
+		t.Errorf("after Clear the filter is %q", got)
+	}
+}

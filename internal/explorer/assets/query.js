@@ -50,6 +50,8 @@ export class Query {
     byId("clear").addEventListener("click", () => {
       byId("select").value = "";
       this.#setText("");
+      clearTimeout(this.#timer);
+      this.#pending = undefined;
       this.#fromText();
       run();
     });
