@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -359,5 +360,23 @@ func TestExplorerClearAtOnce(t *testing.T) {
 	p.wait(`window.later && document.querySelectorAll("#grid tbody tr").length === 3`)
 	if got := eval[string](p, `document.querySelector("#filter").value`); got != "" {
 		t.Errorf("after Clear the filter is %q", got)
+	}
+}
+
+// TestExplorerDeletedOthers deletes two entities of which one changed meanwhile: the page says that
+// the other is deleted.
+func TestExplorerDeletedOthers(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(20)})
+	p.openTable(s, "Orders", "RowKey eq '001' or RowKey eq '011'")
+	c := s.service(t).NewClient("Orders")
+	if _, err := c.UpdateEntity(t.Context(), []byte(`{"PartitionKey":"p00","RowKey":"001","Items":1}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	p.js(`document.querySelector("#grid thead input").click()`)
+	p.press("Delete…")
+	p.press("Delete")
+	p.wait(`document.querySelector("dialog")?.innerText.includes("1 of 2 failed")`)
+	if text := eval[string](p, `document.querySelector("dialog p").innerText`); !strings.Contains(text, "The others are deleted.") {
+		t.Errorf("the page says %q", text)
 	}
 }

@@ -227,17 +227,17 @@ class Batches {
   async finish(verb) {
     if (!this.#running) return;
     await this.#running.catch(() => {}); // the dialog has shown the error
-    if (this.#failures.length > 0) await showFailures(this.#failures, this.#done);
+    if (this.#failures.length > 0) await showFailures(this.#failures, this.#done, verb);
     else toast(`${verb} ${plural(this.#done, "entity", "entities")}${this.#done < this.#rows.length ? ` of ${count(this.#rows.length)}` : ""}`);
     await refresh();
   }
 }
 
-function showFailures(failures, all) {
+function showFailures(failures, all, verb) {
   return dialog({
     title: `${count(failures.length)} of ${count(all)} failed`, wide: true,
     make: (close, heading) => h("div", { class: "body" }, heading,
-      h("p", null, "The others are stored. An entity that changed since the page was read is left as it is."),
+      h("p", null, `The others are ${verb.toLowerCase()}. An entity that changed since the page was read is left as it is.`),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Failures" }, h("table", { class: "list" },
         h("thead", null, h("tr", null, ["PartitionKey", "RowKey", "Why"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", null, failures.slice(0, 200).map(([entity, failure]) =>
