@@ -135,15 +135,26 @@ func testQueryContext(t *tester) {
 	}
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	cancel(errors.New("its cause"))
-	_, err := s.Apply(ctx, people, store.Insert(number("z", "z", 1)))
-	t.wantErr("Apply", err, context.Canceled)
-	_, err = s.Get(ctx, people, list[0].Key)
-	t.wantErr("Get", err, context.Canceled)
-	t.wantErr("CreateTable", s.CreateTable(ctx, "Another"), context.Canceled)
-	if !t.backend.Protocol {
-		t.wantErr("SetAccountMeta", s.SetAccountMeta(ctx, []byte("x")), context.Canceled)
+	ended := newTester(t.TB, t.backend)
+	ended.ctx = ctx
+	for method, err := range ended.calls(s, people) {
+		t.wantErr(method+" with a ctx that had ended", err, context.Canceled)
+	}
+	if tables := t.tables(s, "", 0); len(tables) != 1 {
+		t.Errorf("after calls with a ctx that had ended: the tables %v", tables)
 	}
 	t.wantRows("after calls with a ctx that had ended", s, store.Query{}, list)
+	if t.backend.Protocol {
+		return
+	}
+	for what, get := range map[string]func() ([]byte, error){
+		"TableMeta":   func() ([]byte, error) { return s.TableMeta(t.ctx, people) },
+		"AccountMeta": func() ([]byte, error) { return s.AccountMeta(t.ctx) },
+	} {
+		if meta, err := get(); meta != nil || err != nil {
+			t.Errorf("%s after calls with a ctx that had ended: %q, %v", what, meta, err)
+		}
+	}
 }
 
 // testQueryRow reads a row many times before the next, and keeps copies.

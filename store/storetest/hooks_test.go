@@ -15,6 +15,7 @@ type hooks struct {
 	apply       func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error)
 	query       func(ctx context.Context, table string, q store.Query) store.Cursor
 	get         func(ctx context.Context, table string, key edm.Key) (edm.Entity, error)
+	view        func(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error
 	createTable func(ctx context.Context, table string) error
 	deleteTable func(ctx context.Context, table string) error
 	list        func(ctx context.Context, from string, limit int) ([]store.TableInfo, error)
@@ -51,6 +52,13 @@ func (h *hooks) Get(ctx context.Context, table string, key edm.Key) (edm.Entity,
 		return h.get(ctx, table, key)
 	}
 	return h.mapStore.Get(ctx, table, key)
+}
+
+func (h *hooks) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
+	if h.view != nil {
+		return h.view(ctx, table, key, read)
+	}
+	return h.mapStore.View(ctx, table, key, read)
 }
 
 func (h *hooks) CreateTable(ctx context.Context, table string) error {

@@ -60,16 +60,22 @@ func testClose(t *tester) {
 		t.Errorf("a cursor that outlives its store: %v", err)
 	}
 	t.wantErr("Close of the cursor", cursor.Close(), nil)
-	calls := t.onTable(s, people)
-	calls["CreateTable"] = s.CreateTable(t.ctx, "Another")
-	_, calls["Tables"] = s.Tables(t.ctx, "", 0)
-	if !t.backend.Protocol {
-		_, calls["AccountMeta"] = s.AccountMeta(t.ctx)
-		calls["SetAccountMeta"] = s.SetAccountMeta(t.ctx, []byte("m"))
-	}
-	for method, err := range calls {
+	for method, err := range t.calls(s, people) {
 		t.wantErr(method+" after Close", err, store.ErrClosed)
 	}
+}
+
+// calls calls every method but Close and returns the errors by method.
+func (t *tester) calls(s store.Store, table string) map[string]error {
+	t.Helper()
+	errs := t.onTable(s, table)
+	errs["CreateTable"] = s.CreateTable(t.ctx, "Another")
+	_, errs["Tables"] = s.Tables(t.ctx, "", 0)
+	if !t.backend.Protocol {
+		_, errs["AccountMeta"] = s.AccountMeta(t.ctx)
+		errs["SetAccountMeta"] = s.SetAccountMeta(t.ctx, []byte("m"))
+	}
+	return errs
 }
 
 func testPing(t *tester) {
@@ -223,7 +229,7 @@ func testPowerCut(t *tester) {
 }
 
 // survives checks that acknowledged data survives again, which ends a store and opens
-// its data: three times, with writes between.
+// its data: several times, with writes between.
 func (t *tester) survives(s store.Store, what string, again func(store.Store) store.Store) {
 	t.Helper()
 	for round := range 3 {
@@ -234,6 +240,17 @@ func (t *tester) survives(s store.Store, what string, again func(store.Store) st
 		t.wantEntity(what, s, last)
 		t.apply(s, store.Delete(last.Key, last.Timestamp.ETag()))
 		t.wantContent(what, s, want)
+		// In the other rounds, no entity that is stored has the latest Timestamp.
+		switch round {
+		case 1:
+			s = again(s)
+		case 2:
+			before := t.briefly(s)
+			s = again(s)
+			if ts := t.briefly(s); ts <= before {
+				t.Errorf("%s: Timestamp %d after %d of the same key, whose table was deleted", what, ts, before)
+			}
+		}
 		next := t.insert(s, last)
 		if next.Timestamp <= last.Timestamp {
 			t.Errorf("%s: Timestamp %d after %d of the same key", what, next.Timestamp, last.Timestamp)
@@ -244,4 +261,15 @@ func (t *tester) survives(s store.Store, what string, again func(store.Store) st
 			t.Errorf("%s: Timestamp %d after %d", what, e.Timestamp, next.Timestamp)
 		}
 	}
+}
+
+// briefly creates a table, inserts an entity and deletes the table. It returns the Timestamp.
+func (t *tester) briefly(s store.Store) edm.Ticks {
+	t.Helper()
+	const table = "Brief"
+	t.noErr("CreateTable", s.CreateTable(t.ctx, table))
+	r, err := s.Apply(t.ctx, table, store.Insert(number("p", "r", 1)))
+	t.noErr("Apply", err)
+	t.noErr("DeleteTable", s.DeleteTable(t.ctx, table))
+	return r[0].Timestamp
 }

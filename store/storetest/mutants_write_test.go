@@ -303,6 +303,21 @@ var writeMutants = []mutant{
 			return h.mapStore.SetTableMeta(ctx, table, bytes.TrimRight(meta[:min(len(meta), maxMetaBytes)], "\x00"))
 		}
 	}},
+	{"DeleteTable ignores ctx", "QueryContext", false, func(h *hooks) {
+		h.deleteTable = func(_ context.Context, table string) error {
+			return h.mapStore.DeleteTable(context.Background(), table)
+		}
+	}},
+	{"SetTableMeta ignores ctx", "QueryContext", false, func(h *hooks) {
+		h.setMeta = func(_ context.Context, table string, meta []byte) error {
+			return h.mapStore.SetTableMeta(context.Background(), table, meta)
+		}
+	}},
+	{"View calls read twice", "Conditions", false, func(h *hooks) {
+		h.view = func(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
+			return errors.Join(h.mapStore.View(ctx, table, key, read), h.mapStore.View(ctx, table, key, read))
+		}
+	}},
 	{"a second Close fails", "Close", false, func(h *hooks) {
 		n := 0
 		h.close = func() error {

@@ -25,6 +25,7 @@ type syncedMap struct {
 	torn    bool // mutant: after a failed sync, a power cut leaves a part of a batch
 	wavers  bool // mutant: after a failed sync, each power cut has another outcome
 	resets  bool // mutant: Timestamps start again after a power cut, a kill or Close
+	forgets bool // mutant: they start after the newest entity that is stored
 	halves  bool // mutant: the first write that fails because of a kill leaves one operation
 	denies  bool // mutant: a write that a kill stores is refused
 
@@ -260,8 +261,15 @@ func (s *syncedMap) afterKill() *syncedMap {
 // syncedBackend returns a Backend of syncedMaps. change makes mutants of them.
 func syncedBackend(change func(s *syncedMap)) Backend {
 	fresh := func(s *syncedMap) store.Store {
-		if change(s); s.resets {
+		if change(s); s.resets || s.forgets {
 			s.front.last = 0
+		}
+		for _, t := range s.front.tables {
+			for _, e := range t.rows {
+				if s.forgets {
+					s.front.last = max(s.front.last, e.Timestamp)
+				}
+			}
 		}
 		return s
 	}

@@ -166,14 +166,14 @@ func (t *tester) wantEntity(what string, s store.Store, want edm.Entity) {
 	if err != nil || !sameEntity(got, want) {
 		t.Errorf("%s: Get: got %s, %v, want %s", what, show(got), err, show(want))
 	}
-	got = edm.Entity{}
+	var views []edm.Entity
 	err = s.View(t.ctx, people, want.Key, func(r edm.Row) error {
 		t.wellFormed(r)
-		got = edm.EntityOf(r)
+		views = append(views, edm.EntityOf(r))
 		return nil
 	})
-	if err != nil || !sameEntity(got, want) {
-		t.Errorf("%s: View: got %s, %v, want %s", what, show(got), err, show(want))
+	if err != nil || len(views) != 1 || !sameEntity(views[0], want) {
+		t.Errorf("%s: View: got %s, %v, want %s, once", what, show(views), err, show(want))
 	}
 	page := t.page(s, store.Query{From: &want.Key, Limit: 1})
 	if len(page.Rows) != 1 || !sameEntity(page.Rows[0], want) {
