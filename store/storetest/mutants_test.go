@@ -83,7 +83,7 @@ func TestMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of mutants, which the race detector need not see")
 	}
-	for _, m := range slices.Concat(writeMutants, queryMutants, columnMutants) {
+	for _, m := range slices.Concat(writeMutants, queryMutants, filterMutants, columnMutants) {
 		t.Run(m.name, func(t *testing.T) {
 			b := m.backend()
 			m.find(t, b)

@@ -16,6 +16,7 @@ var queryTests = []subtest{
 	{"QueryFromNoKey", testQueryFromNoKey},
 	{"QueryNegative", testQueryNegative},
 	{"QueryFilter", testQueryFilter},
+	{"QueryFilterOrder", testQueryFilterOrder},
 	{"QueryKeys", testQueryKeys},
 	{"QuerySelect", testQuerySelect},
 	{"QueryOwned", testQueryOwned},
@@ -91,6 +92,7 @@ var filters = []struct {
 	{"S ne '3'", func(_ edm.Entity, n int) bool { return n%3 == 0 && n%7 != 3 }},
 	{"S ge '' and PartitionKey eq 'c'", func(_ edm.Entity, n int) bool { return n%3 == 0 && n >= 20 }},
 	{"Missing eq 1", func(edm.Entity, int) bool { return false }},
+	{"n gt 12 or EVEN eq true", func(edm.Entity, int) bool { return false }}, // case counts
 }
 
 func testQueryFilter(t *tester) {

@@ -224,9 +224,10 @@ func (t *tester) parse(text string) *filter.Expr {
 
 // page is the result of a Query.
 type page struct {
-	Rows   []edm.Entity
-	Resume *edm.Key
-	Err    error
+	Rows     []edm.Entity
+	Resume   *edm.Key
+	Err      error
+	Examined int // by the count of the cursor, or len(Rows)
 }
 
 // page returns the result of a Query of people, which must succeed.
@@ -272,7 +273,12 @@ func (t *tester) drain(c store.Cursor) page {
 	if columns != nil && columns.NextColumns() != nil {
 		t.Error("NextColumns returns rows after Next returned false")
 	}
-	p.Resume, p.Err = c.Resume(), c.Err()
+	p.Resume, p.Err, p.Examined = c.Resume(), c.Err(), len(p.Rows)
+	if e, ok := c.(store.Examiner); ok {
+		if p.Examined = e.Examined(); p.Examined < len(p.Rows) {
+			t.Errorf("a cursor of %d rows has examined %d", len(p.Rows), p.Examined)
+		}
+	}
 	if p.Resume != nil {
 		key := *p.Resume
 		p.Resume = &key
@@ -307,6 +313,9 @@ func (t *tester) chain(s store.Store, table string, q store.Query, most int) []e
 		}
 		if q.Limit > 0 && len(p.Rows) > q.Limit || q.Budget > 0 && len(p.Rows) > q.Budget || t.exceeds(p.Rows, q) {
 			t.Fatalf("%s: a page of %d rows", show(q), len(p.Rows))
+		}
+		if q.Budget > 0 && p.Examined > q.Budget {
+			t.Fatalf("%s: a page that examined %d entities", show(q), p.Examined)
 		}
 		all = append(all, p.Rows...)
 		if p.Resume == nil {

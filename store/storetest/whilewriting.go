@@ -69,6 +69,8 @@ func (t *tester) whileWriting(list []edm.Entity, n, rows int, reverse bool) {
 		slices.Reverse(now)
 	}
 	t.wantEntities(what+": a query after them", t.page(s, q).Rows, now)
+	q.Limit = len(now) - 1
+	t.wantEntities(what+": all rows but one", t.page(s, q).Rows, now[:q.Limit])
 }
 
 // wantVersions fails unless each of rows is one of the versions, and no key is twice there.
