@@ -173,6 +173,7 @@ func TestParseQuery(t *testing.T) {
 		"%24top=5":               "%24top=5",
 		"$format=x/json;odata=y": "%24format=x%2Fjson%3Bodata%3Dy",
 		"sig=a%2Bb%3D":           "sig=a%2Bb%3D",
+		strings.Repeat("a=1&timeout=2&$top=3&", manyParameters) + "sv=4": "%24top=3&%24top=3&sv=4&timeout=2&timeout=2",
 	} {
 		if got, err := ParseQuery(raw); got.Encode() != want || err != nil {
 			t.Errorf("ParseQuery(%q) = %q, %v, want %q", raw, got.Encode(), err, want)

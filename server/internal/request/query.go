@@ -3,6 +3,7 @@ package request
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,13 +40,19 @@ func Timeout(query url.Values) (time.Duration, error) {
 // in newer releases.
 const maxParameters = 10_000
 
+// manyParameters is how many parameters a query has whose unknown ones are dropped. A parameter
+// of three bytes occupies 100, for as long as the request, or its batch, takes.
+const manyParameters = 64
+
 // ParseQuery parses the query of a URL. Unlike url.ParseQuery it accepts semicolons in
-// values: clients write $format=application/json;odata=nometadata.
+// values: clients write $format=application/json;odata=nometadata. If there are many
+// parameters, the result has only those that the protocol knows, each at most twice.
 func ParseQuery(raw string) (url.Values, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	if strings.Count(raw, "&") >= maxParameters {
+	n := strings.Count(raw, "&") + 1
+	if n > maxParameters {
 		return nil, ErrQuery
 	}
 	query, err := url.ParseQuery(strings.ReplaceAll(raw, ";", "%3B"))
@@ -57,5 +64,23 @@ func ParseQuery(raw string) (url.Values, error) {
 			return nil, ErrQuery
 		}
 	}
+	if n > manyParameters {
+		query = known(query)
+	}
 	return query, nil
+}
+
+// parameters are those of the protocol, beside the options that begin with "$".
+var parameters = []string{"api-version", "comp", "NextPartitionKey", "NextRowKey", "NextTableName", "restype", "sv", "timeout"}
+
+// known returns the options and parameters in query, with at most two values of each: the
+// second one tells that it is repeated.
+func known(query url.Values) url.Values {
+	kept := make(url.Values)
+	for name, values := range query {
+		if strings.HasPrefix(name, "$") || slices.Contains(parameters, name) {
+			kept[name] = slices.Clone(values[:min(len(values), 2)])
+		}
+	}
+	return kept
 }
