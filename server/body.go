@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -72,16 +75,22 @@ func (x *exchange) readBody() error {
 			return nil
 		}
 		if err != nil {
-			return bodyProblem(err)
+			return x.bodyProblem(err)
 		}
 	}
 }
 
-// bodyProblem returns the problem of a body that could not be read.
-func bodyProblem(err error) error {
+// bodyProblem returns the problem of a body that could not be read, and notes in x.left that
+// the client disconnected.
+func (x *exchange) bodyProblem(err error) error {
 	var limit *http.MaxBytesError
 	if errors.As(err, &limit) {
 		return problem.ErrBodyTooLarge
+	}
+	var network net.Error
+	reset := errors.As(err, &network) && !network.Timeout()
+	if reset || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(x.r.Context().Err(), context.Canceled) {
+		x.left = fmt.Errorf("the client disconnected: read the body: %w", err)
 	}
 	return problem.ErrProcessing
 }

@@ -55,6 +55,7 @@ type exchange struct {
 
 	values []string // of headers; net/http reads them after the response is sent
 	event  Event
+	left   error // the client disconnected in the body, nil if it did not
 }
 
 // reused is the memory that an exchange keeps from one request to the next.

@@ -255,7 +255,10 @@ func (x *exchange) finishEvent() {
 	if x.operation != nil {
 		e.Operation = nameOf(x.operation, &x.command, x.r.Header["If-Match"])
 	}
-	if errors.Is(e.Err, context.Canceled) {
+	if x.left != nil && e.Err == nil {
+		e.Err = x.left
+	}
+	if x.left != nil || errors.Is(e.Err, context.Canceled) {
 		e.Status, e.Code = statusClientGone, ""
 	}
 }
