@@ -46,8 +46,11 @@ type exchange struct {
 	bodyOwner    *[]byte       // from bodyPool, nil without a body
 	bodyReserved int64         // bytes of s.inFlight that the body has reserved
 	pageReserved int64         // bytes of s.inFlight that the response has reserved
-	buf          []byte        // the response after chunks
-	bufOwner     *[]byte       // from getBuffer, nil while buf is nil
+
+	filterReserved int64 // bytes of s.inFlight that the filter has reserved
+
+	buf      []byte  // the response after chunks
+	bufOwner *[]byte // from getBuffer, nil while buf is nil
 
 	// Arguments and result of appendViewed.
 	options odata.Options
@@ -124,7 +127,7 @@ func (x *exchange) end() {
 	if x.cancel != nil {
 		x.cancel()
 	}
-	x.s.inFlight.release(x.bodyReserved + x.pageReserved)
+	x.s.inFlight.release(x.bodyReserved + x.pageReserved + x.filterReserved)
 	x.chunks.reset()
 	x.freeBuffer()
 	x.freeParser()

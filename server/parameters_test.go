@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,5 +103,55 @@ func TestMemoryOfParameters(t *testing.T) {
 	}
 	if used > 4*int64(len(manyParameters)) {
 		t.Errorf("a request whose URL has %d bytes occupies %d while its body arrives", len(manyParameters), used)
+	}
+}
+
+// blockedWriter is the response to a client that reads nothing until release is closed.
+type blockedWriter struct {
+	*httptest.ResponseRecorder
+	begun   chan<- int // gets the status when the first byte is written
+	release <-chan struct{}
+}
+
+// Write waits, and fails.
+func (w blockedWriter) Write([]byte) (int, error) {
+	w.begun <- w.Code
+	<-w.release
+	return 0, io.ErrClosedPipe
+}
+
+// TestMemoryOfFilters sends long filters of clients that do not read the response. The filters
+// must not occupy more than the budget of responses.
+func TestMemoryOfFilters(t *testing.T) {
+	c := newClient(t)
+	h, err := server.New(server.Options{
+		Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: c.store}}, Now: func() time.Time { return testTime },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests, budget, others = 60, 32 << 20, 16 << 20
+	path := "/acct/People()?$filter=" + url.QueryEscape(fill(31<<10, " or ", always("a eq 1")))
+	begun, release := make(chan int), make(chan struct{})
+	before := heapBytes()
+	status := map[int]int{}
+	var all sync.WaitGroup
+	for range requests {
+		r := c.request(http.MethodGet, path, "")
+		if err := c.credential.SignRequest(r, testTime); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { h.ServeHTTP(blockedWriter{httptest.NewRecorder(), begun, release}, r) })
+		status[<-begun]++
+	}
+	used := heapBytes() - before
+	close(release)
+	all.Wait()
+	if used > budget+others || status[http.StatusOK] == 0 || status[http.StatusOK]+status[http.StatusServiceUnavailable] != requests {
+		t.Errorf("%d bytes for responses with the statuses %v, want at most %d", used, status, budget+others)
+	}
+	c.handler = h
+	if res := c.signed(http.MethodGet, path, ""); res.StatusCode != http.StatusOK {
+		t.Errorf("status %d after all responses", res.StatusCode)
 	}
 }

@@ -127,7 +127,11 @@ func (x *exchange) collectEntities() error {
 	if err := early(checkTable(x.target.Table)); err != nil {
 		return err
 	}
-	expr, err := filter.Parse(x.query.Get("$filter"))
+	text := x.query.Get("$filter")
+	if err := x.reserveFilter(text); err != nil {
+		return err
+	}
+	expr, err := filter.Parse(text)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,31 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
+
+const (
+	// filterGrowth is an upper bound for the bytes of a parsed filter, for each of its text.
+	filterGrowth = 72
+	// shortFilter is the length of the texts whose filters are not reserved.
+	shortFilter = 512
+)
+
+// reserveFilter reserves the memory of the filter of a text: until the response is sent, it
+// has many times the length of the text.
+func (x *exchange) reserveFilter(text string) error {
+	if len(text) <= shortFilter {
+		return nil
+	}
+	n := int64(len(text)) * filterGrowth
+	if !x.s.inFlight.reservePage(n) {
+		return problem.ErrBusy
+	}
+	x.filterReserved += n
+	return nil
+}
 
 // reserveInserts reserves the response to a batch whose inserts return the entities.
 func (x *exchange) reserveInserts(ops []batchOp, writes []store.Op) error {

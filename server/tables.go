@@ -161,7 +161,11 @@ const tablesPerRead = 1000
 
 // queryTables is GET /Tables.
 func (x *exchange) queryTables() error {
-	keep, err := filter.ParseTables(x.query.Get("$filter"))
+	text := x.query.Get("$filter")
+	if err := x.reserveFilter(text); err != nil {
+		return err
+	}
+	keep, err := filter.ParseTables(text)
 	if err != nil {
 		return err
 	}
