@@ -3,7 +3,11 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
@@ -50,5 +54,46 @@ func TestConnectRefusesAsync(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	if err := postgres.Init(ctx, url, nil); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Init on a server without a standby: %v", err)
+	}
+}
+
+// TestInitAtOnce prepares a database by several processes at once. The one that comes second finds a table, its
+// type or its index, by chance.
+func TestInitAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		url := pgtest.Shared(t).NewDatabase(t)
+		begin := make(chan struct{})
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				<-begin
+				if err := postgres.Init(t.Context(), url, async); err != nil {
+					t.Errorf("Init beside others: %v", err)
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+	}
+}
+
+// TestInitBesideOthers prepares a database that has something else with the name of a table: the error
+// names it, and does not ask for what was tried.
+func TestInitBesideOthers(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{"CREATE TABLE tr_tick (n int)", "CREATE TYPE tr_clock AS ENUM ('a')"} {
+		url := pgtest.Shared(t).NewDatabase(t)
+		c, err := pgconn.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Exec(t.Context(), sql).ReadAll()
+		if err := errors.Join(err, c.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if err := postgres.Init(t.Context(), url, async); err == nil || !strings.Contains(err.Error(), "already exists") {
+			t.Errorf("Init after %s: %v", sql, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -134,10 +135,12 @@ func Init(ctx context.Context, url string, o *Options) error {
 		return checkSchema(ctx, c)
 	}
 	if _, err := c.Script(ctx, "BEGIN;"+schemaFor(k)+"COMMIT"); err != nil {
-		if code := wire.CodeOf(err); code == "42P07" || code == "23505" || code == "40001" {
-			// Another Init was faster.
+		if code := wire.CodeOf(err); code == "42P07" || code == "42710" || code == "23505" || code == "40001" {
+			// Another Init was faster, or the database has something else of such a name.
 			c.Rollback(ctx)
-			return checkSchema(ctx, c)
+			if err := checkSchema(ctx, c); !errors.Is(err, errNoSchema) {
+				return err
+			}
 		}
 		if code := wire.CodeOf(err); code == "0A000" || code == "42601" { // feature_not_supported, syntax_error
 			return fmt.Errorf("create the schema: PostgreSQL 14 or later with lz4 is needed: %w", err)
