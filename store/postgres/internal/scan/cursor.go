@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/layout"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
@@ -71,7 +72,11 @@ func Query(ctx context.Context, a *Account, table string, q store.Query) *Cursor
 	}
 	if len(c.left) == 0 {
 		// The table may be missing.
-		c.left = []interval{{firstBound, firstBound}}
+		at := firstBound
+		if q.From != nil {
+			at = boundOf(filter.Bound{Kind: filter.BeforeRow, Key: *q.From}, at)
+		}
+		c.left = []interval{{at, at}}
 	}
 	return c
 }
@@ -190,15 +195,11 @@ func (c *Cursor) fail(err error) bool {
 		}
 		at = &b
 	}
-	switch {
-	case c.examined == 0: // resume is From
-	case at != nil:
+	c.resume = nil
+	if at != nil {
 		c.resume = at.from(c.q.Reverse)
-	default:
-		c.resume = nil
-		if err == c.ctx.Err() { //nolint:errorlint // it is not wrapped
-			c.err = nil // the cursor knows that this is the end
-		}
+	} else if err == c.ctx.Err() { //nolint:errorlint // it is not wrapped
+		c.err = nil // the cursor knows that this is the end
 	}
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -336,5 +337,78 @@ func TestQueryClosed(t *testing.T) {
 	}
 	if c.Next() || !errors.Is(c.Err(), store.ErrClosed) {
 		t.Errorf("after Close: %v, want %v", c.Err(), store.ErrClosed)
+	}
+}
+
+// endingContext ends after some calls of Err.
+type endingContext struct {
+	context.Context
+	left atomic.Int64
+}
+
+// Err returns context.Canceled from some call on.
+func (c *endingContext) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestQueryEndsInEmptyRanges ends the ctx of each page after some ranges without an entity. The next page begins
+// after them: else no page of a slow database would come to an end.
+func TestQueryEndsInEmptyRanges(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const ranges = 50
+	var keys []string
+	for i := range ranges {
+		keys = append(keys, fmt.Sprintf("PartitionKey eq '%02d'", i))
+	}
+	expr, err := filter.Parse(strings.Join(keys, " or "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reverse := range []bool{false, true} {
+		q := store.Query{Filter: expr, Reverse: reverse}
+		for page := 1; ; page++ {
+			ctx := &endingContext{Context: t.Context()}
+			ctx.left.Store(30)
+			c := s.Query(ctx, people, q)
+			more := c.Next()
+			resume, err := c.Resume(), c.Err()
+			if closing := c.Close(); more || closing != nil {
+				t.Fatal("a row of an empty table, or an error", closing)
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, context.Canceled) || resume == nil || page > ranges {
+				t.Fatalf("reverse %v: page %d ends with %v, resume %v", reverse, page, err, resume)
+			}
+			q.From = resume
+		}
+	}
+}
+
+// TestQueryEndsBeforeItsTable ends the ctx of a query whose From is outside of its ranges. It does not go back.
+func TestQueryEndsBeforeItsTable(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	expr, err := filter.Parse("PartitionKey eq 'b'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put(t, edm.Entity{Key: edm.Key{Partition: "b", Row: "r"}, Timestamp: 1})
+	for _, q := range []store.Query{{From: &edm.Key{Partition: "c"}}, {From: &edm.Key{Partition: "a", Row: "r"}, Reverse: true}} {
+		q.Filter = expr
+		ctx := &endingContext{Context: t.Context()}
+		c := s.Query(ctx, people, q)
+		if c.Next() || !errors.Is(c.Err(), context.Canceled) || c.Resume() == nil {
+			t.Fatalf("reverse %v: a query whose ctx has ended: %v, resume %v", q.Reverse, c.Err(), c.Resume())
+		}
+		q.From = c.Resume()
+		if p := read(t, s.Query(t.Context(), people, q)); len(p.Rows) > 0 {
+			t.Errorf("reverse %v: it goes on at %v with rows before its From: %v", q.Reverse, *q.From, p.Rows)
+		}
 	}
 }
