@@ -282,3 +282,33 @@ func TestNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestInitOverLostConnections ends the connection of Init before a statement.
+func TestInitOverLostConnections(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, pgtest.Shared(t).NewDatabase(t))
+	for _, c := range []struct {
+		statement string
+		want      error
+	}{{"SELECT version()\x00", store.ErrUnavailable}, {"FROM tr_version", store.ErrUnavailable}, {"CREATE TABLE tr_version", store.ErrOutcomeUnknown}, {"", nil}} {
+		p.mu.Lock()
+		last := 1
+		if c.statement == "SELECT version()\x00" {
+			last = 2 // the first one is of the connection
+		}
+		p.rule = func(flight []byte) action {
+			if c.statement == "" || !strings.Contains(string(flight), c.statement) {
+				return pass
+			}
+			if last--; last > 0 {
+				return pass
+			}
+			p.rule = nil
+			return drop
+		}
+		p.mu.Unlock()
+		if err := Init(t.Context(), p.url, &Options{AllowAsync: true}); !errors.Is(err, c.want) {
+			t.Errorf("Init without an answer to %q: %v, want %v", c.statement, err, c.want)
+		}
+	}
+}

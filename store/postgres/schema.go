@@ -126,20 +126,20 @@ func Init(ctx context.Context, url string, o *Options) error {
 	defer c.Close()
 	k, err := wire.KindOf(ctx, c)
 	if err != nil {
-		return err
+		return failure(err, false)
 	}
 	switch version, err := schemaOf(ctx, c); {
 	case err != nil:
-		return fmt.Errorf("read the version of the schema: %w", err)
+		return fmt.Errorf("read the version of the schema: %w", failure(err, false))
 	case version != 0:
-		return checkSchema(ctx, c)
+		return failure(checkSchema(ctx, c), false)
 	}
 	if _, err := c.Script(ctx, "BEGIN;"+schemaFor(k)+"COMMIT"); err != nil {
 		if code := wire.CodeOf(err); code == "42P07" || code == "42710" || code == "23505" || code == "40001" {
 			// Another Init was faster, or the database has something else of such a name.
 			c.Rollback(ctx)
 			if err := checkSchema(ctx, c); !errors.Is(err, errNoSchema) {
-				return err
+				return failure(err, false)
 			}
 		}
 		if code := wire.CodeOf(err); code == "0A000" || code == "42601" { // feature_not_supported, syntax_error
