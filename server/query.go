@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -207,8 +208,9 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	}
 	err, next = cursor.Err(), cursor.Resume()
 	// The deadline of the page, or the client's own, ends the page. Without a key to resume
-	// from, nothing was read until then.
-	if next != nil && ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+	// from, or with that of the page itself, nothing was read until then: a client would ask for the same page for ever.
+	late := ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded)
+	if late && next != nil && *next != *cmp.Or(q.From, &edm.Key{}) {
 		err = nil
 	}
 	return next, err

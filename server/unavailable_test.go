@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,6 +169,55 @@ func TestStoreCannotBeReached(t *testing.T) {
 				check("signature of a policy", c.send("GET", "/acct/People()?"+sas, ""))
 				check("preflight", c.send("OPTIONS", "/acct/People", "", "Origin", "http://a.example", "Access-Control-Request-Method", "GET"))
 			}
+		}
+	}
+}
+
+// stalledStore reads no row before the ctx of a query ends, and resumes at a key, nil for that of the query.
+type stalledStore struct {
+	store.Store
+	resume *edm.Key
+}
+
+func (s *stalledStore) Query(ctx context.Context, _ string, q store.Query) store.Cursor {
+	return &stalledCursor{ctx, cmp.Or(s.resume, q.From, &edm.Key{})}
+}
+
+type stalledCursor struct {
+	ctx    context.Context
+	resume *edm.Key
+}
+
+func (c *stalledCursor) Next() bool {
+	<-c.ctx.Done()
+	return false
+}
+
+func (c *stalledCursor) Row() edm.Row     { return nil }
+func (c *stalledCursor) Resume() *edm.Key { return c.resume }
+func (c *stalledCursor) Err() error       { return c.ctx.Err() }
+func (c *stalledCursor) Close() error     { return nil }
+
+// TestPageWithoutProgress ends the time of a page that reads nothing. A client would ask for the same page for ever
+// if it began where it began.
+func TestPageWithoutProgress(t *testing.T) {
+	t.Parallel()
+	for _, r := range []struct {
+		name, token string
+		resume      *edm.Key
+		want        int
+	}{
+		{"first page", "", nil, http.StatusInternalServerError},
+		{"later page", "&NextPartitionKey=" + forged("a"), nil, http.StatusInternalServerError},
+		{"a page that skips keys", "", &edm.Key{Partition: "b"}, http.StatusOK},
+	} {
+		c := newClient(t)
+		c.store.Store = &stalledStore{c.store.Store, r.resume}
+		c.handler = quiet(t, c.store)
+		res := c.signed("GET", "/acct/People()?timeout=1"+r.token, "", "Accept", "application/json")
+		token := res.Header.Get("X-Ms-Continuation-Nextpartitionkey")
+		if res.StatusCode != r.want || (token != "") != (r.want == http.StatusOK) {
+			t.Errorf("%s: status %d, continuation %q, want status %d", r.name, res.StatusCode, token, r.want)
 		}
 	}
 }
