@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -98,13 +100,26 @@ func (db *DB) beginFlush(segs []*commitlog.Segment, last uint64) error {
 // Flush writes everything acknowledged so far to sstables and returns when they
 // are durable. It is never needed for durability. It may be called concurrently
 // with all other methods. If ctx ends it returns the error of ctx; what is flushed
-// by then stays flushed.
+// by then stays flushed. A full disk is store.ErrNoSpace, and a failed database
+// store.ErrReadOnly.
 func (db *DB) Flush(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err
 	}
 	defer db.endWrite()
-	return db.flush(ctx)
+	return jobError(db.flush(ctx))
+}
+
+// jobError returns err, the error of a job that a caller waits for, with the error of package
+// store that says what it means.
+func jobError(err error) error {
+	switch {
+	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	case errors.Is(err, lsm.ErrInDoubt) && !errors.Is(err, store.ErrReadOnly):
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	}
+	return err
 }
 
 func (db *DB) flush(ctx context.Context) error {
@@ -129,14 +144,15 @@ func (db *DB) flush(ctx context.Context) error {
 
 // Compact flushes and compacts everything into one run, and drops every version that no reader can see. It frees space on the
 // way, so it needs little more than the size of some sstables, unless a Snapshot or cursor keeps older versions. Writes and
-// reads continue meanwhile. If ctx ends it returns the error of ctx; what is compacted by then stays compacted.
+// reads continue meanwhile. If ctx ends it returns the error of ctx; what is compacted by then stays compacted. Other errors are
+// as those of Flush.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err
 	}
 	defer db.endWrite()
 	ctx, stop := db.closing.Until(ctx)
-	return stop(db.compact(ctx))
+	return stop(jobError(db.compact(ctx)))
 }
 
 func (db *DB) compact(ctx context.Context) error {

@@ -44,12 +44,36 @@ func TestInDoubtStays(t *testing.T) {
 	if worked, err := db.Step(t.Context()); !errors.Is(err, lsm.ErrInDoubt) {
 		t.Errorf("the next Step: %v, %v, want %v", worked, err, lsm.ErrInDoubt)
 	}
-	if err := db.Compact(t.Context()); !errors.Is(err, lsm.ErrInDoubt) {
-		t.Errorf("Compact: %v, want %v", err, lsm.ErrInDoubt)
+	fill(t, db, "q", 1, 100)
+	for name, call := range map[string]func(context.Context) error{"Compact": db.Compact, "Flush": db.Flush} {
+		if err := call(t.Context()); !errors.Is(err, lsm.ErrInDoubt) || !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("%s: %v, want %v because of %v", name, err, store.ErrReadOnly, lsm.ErrInDoubt)
+		}
 	}
 	if err := db.Failure(); !errors.Is(err, lsm.ErrInDoubt) || !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("Failure: %v, want %v because of %v", err, store.ErrReadOnly, lsm.ErrInDoubt)
 	}
+}
+
+// TestJobsOnFullDisk has no space for an sstable: Flush and Compact say that the disk is full.
+func TestJobsOnFullDisk(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	fill(t, db, "p", 10, 100)
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "write" && strings.HasSuffix(op.Name, ".sst") {
+			return &errorfs.Fault{Err: syscall.ENOSPC}
+		}
+		return nil
+	})
+	for name, call := range map[string]func(context.Context) error{"Compact": db.Compact, "Flush": db.Flush} {
+		if err := call(t.Context()); !errors.Is(err, store.ErrNoSpace) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: %v, want %v because of ENOSPC", name, err, store.ErrNoSpace)
+		}
+	}
+	fsys.SetRule(nil)
+	check(t, "Compact", db.Compact(t.Context()))
+	check(t, "Close", db.Close())
 }
 
 // TestInDoubtOnFullDisk has no space for the end of a manifest. That lasts until the next Open,
