@@ -380,3 +380,24 @@ func TestExplorerDeletedOthers(t *testing.T) {
 		t.Errorf("the page says %q", text)
 	}
 }
+
+// TestExplorerAltGraph turns pages with keyboards on which "[" and "]" need AltGr or Option. With
+// Ctrl alone they turn none.
+func TestExplorerAltGraph(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(250)})
+	p.openTable(s, "Orders", "")
+	key := func(sign, modifiers string) {
+		p.js(fmt.Sprintf(`document.dispatchEvent(new KeyboardEvent("keydown", { key: %q, bubbles: true, %s }))`, sign, modifiers))
+	}
+	first := func(want string) {
+		p.wait(fmt.Sprintf(`document.querySelector("#grid tbody tr").innerText.includes(%q)`, want))
+		p.shown()
+	}
+	key("]", "ctrlKey: true, altKey: true")
+	first("100")
+	key("[", "ctrlKey: true")
+	key("]", "altKey: true")
+	first("200")
+	key("[", "altKey: true")
+	first("100")
+}

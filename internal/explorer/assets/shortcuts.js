@@ -15,8 +15,12 @@ function takesText(element) {
       (element.tagName === "INPUT" && !/^(checkbox|radio|button|submit|file)$/.test(element.type)));
 }
 
+// Many keyboards have a sign such as "[" behind Option, or behind AltGr, which is Ctrl and Alt.
+const commands = ({ key, ctrlKey, altKey, metaKey }) =>
+  metaKey || (ctrlKey && !altKey) || (altKey && (/^[a-z0-9]$/i.test(key) || key.length > 1));
+
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || commands(event)) return;
   if (takesText(event.target) || document.querySelector("dialog[open]")) return;
   const pair = first && event.timeStamp - firstTime < 1500 ? `${first} ${event.key}` : "";
   first = "";
