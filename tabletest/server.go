@@ -70,7 +70,8 @@ func WithAccount(name, key string) Option {
 }
 
 // WithObserver calls f after each request, from the goroutine of the request. A request that
-// the answer CutBefore of WithFaults ends is not one of them.
+// the answer CutBefore of WithFaults ends is not one of them. f must not send requests to the
+// server: beside Snapshot or Reset, which wait for f, they wait for ever.
 func WithObserver(f func(server.Event)) Option { return func(o *options) { o.observe = f } }
 
 // WithClock sets the clock by which the server checks signatures and tokens, and with
