@@ -261,14 +261,17 @@ func (s *syncedMap) afterKill() *syncedMap {
 // syncedBackend returns a Backend of syncedMaps. change makes mutants of them.
 func syncedBackend(change func(s *syncedMap)) Backend {
 	fresh := func(s *syncedMap) store.Store {
+		s.mu.Lock() // a write that a kill has caught may change s
+		defer s.mu.Unlock()
 		if change(s); s.resets || s.forgets {
 			s.front.last = 0
 		}
+		if !s.forgets {
+			return s
+		}
 		for _, t := range s.front.tables {
 			for _, e := range t.rows {
-				if s.forgets {
-					s.front.last = max(s.front.last, e.Timestamp)
-				}
+				s.front.last = max(s.front.last, e.Timestamp)
 			}
 		}
 		return s
