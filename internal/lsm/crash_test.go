@@ -69,7 +69,7 @@ func testCrash(t *testing.T, serial bool) {
 		stride = 11
 	}
 	if testing.Short() {
-		stride = 35
+		stride *= 7
 	}
 	var disks []*vfs.Mem
 	var names []string
