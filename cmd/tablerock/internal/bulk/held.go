@@ -4,7 +4,6 @@ package bulk
 import (
 	"context"
 
-	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -16,40 +15,37 @@ func Hold(src transfer.Querier) transfer.Querier { return &held{src: src} }
 // held is the result of one query.
 type held struct {
 	src  transfer.Querier
-	list []edm.Entity
+	list transfer.List
 	read bool
 }
 
 // Query runs the query, or returns its result again.
 func (h *held) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	c := &heldCursor{h: h, at: -1}
-	if h.read {
-		return c
-	}
-	for e, err := range store.Entities(h.src.Query(ctx, table, q)) {
+	if !h.read {
+		list, err := h.readAll(ctx, table, q)
 		if err != nil {
-			c.err, h.list = err, nil
-			return c
+			return failedCursor{transfer.List(nil).Query(ctx, table, q), err}
 		}
-		h.list = append(h.list, e)
+		h.list, h.read = list, true
 	}
-	h.read = true
-	return c
+	return h.list.Query(ctx, table, q)
 }
 
-// heldCursor iterates over a held result.
-type heldCursor struct {
-	h   *held
-	at  int
+func (h *held) readAll(ctx context.Context, table string, q store.Query) (transfer.List, error) {
+	var list transfer.List
+	for e, err := range store.Entities(h.src.Query(ctx, table, q)) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// failedCursor is an empty cursor with an error.
+type failedCursor struct {
+	store.Cursor
 	err error
 }
 
-func (c *heldCursor) Next() bool {
-	c.at++
-	return c.at < len(c.h.list)
-}
-
-func (c *heldCursor) Row() edm.Row     { return c.h.list[c.at].View() }
-func (c *heldCursor) Resume() *edm.Key { return nil }
-func (c *heldCursor) Err() error       { return c.err }
-func (c *heldCursor) Close() error     { return nil }
+func (c failedCursor) Err() error { return c.err }

@@ -49,34 +49,12 @@ func (p *Printer) Entity(ctx context.Context, table string, e edm.Entity, select
 		}
 		return p.List(columns, list)
 	case CSV:
-		return p.Entities(ctx, only{e}, table, store.Query{Select: selected})
+		return p.Entities(ctx, transfer.List{e}, table, store.Query{Select: selected})
 	}
 	b := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal})
 	_, err := p.W.Write(append(b, '\n'))
 	return err
 }
-
-// only is a source of one entity, which stays as it was read.
-type only struct{ e edm.Entity }
-
-// Query returns the entity, whatever the query is.
-func (o only) Query(context.Context, string, store.Query) store.Cursor { return &onlyCursor{only: o} }
-
-type onlyCursor struct {
-	only
-	read bool
-}
-
-func (c *onlyCursor) Next() bool {
-	before := c.read
-	c.read = true
-	return !before
-}
-
-func (c *onlyCursor) Row() edm.Row     { return c.e.View() }
-func (c *onlyCursor) Resume() *edm.Key { return nil }
-func (c *onlyCursor) Err() error       { return nil }
-func (c *onlyCursor) Close() error     { return nil }
 
 // writeEntityArray writes the entities of q as one JSON array.
 func writeEntityArray(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
