@@ -113,11 +113,13 @@ func (db *DB) Flush(ctx context.Context) error {
 // jobError returns err, the error of a job that a caller waits for, with the error of package
 // store that says what it means.
 func jobError(err error) error {
-	switch {
-	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
-		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
-	case errors.Is(err, lsm.ErrInDoubt) && !errors.Is(err, store.ErrReadOnly):
-		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	for _, said := range []error{store.ErrNoSpace, store.ErrReadOnly, store.ErrOutcomeUnknown} {
+		if errors.Is(err, said) {
+			return err
+		}
+	}
+	if space.NoSpace(err) || errors.Is(err, lsm.ErrInDoubt) {
+		return space.Refusal(err)
 	}
 	return err
 }

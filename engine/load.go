@@ -108,13 +108,10 @@ func (l *load) failure(err error) error {
 		fallthrough
 	case errors.As(err, &refused): // it says that the table exists
 		return db.refuse(db.logged.Load().Pending(db.log.Published()), err)
-	case errors.Is(err, lsm.ErrInDoubt) && !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrReadOnly):
-		return space.Refusal(err)
 	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
 		db.noteFull()
-		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
-	return err
+	return jobError(err)
 }
 
 // check returns the error for which the load cannot go on.

@@ -29,9 +29,9 @@ package engine
 //
 // The rest are leaves, held for a few instructions but for those of package arena, under
 // which the system maps memory or makes it resident, and space.Reserve.mu and
-// trash.Trash.mu, under which files are created and removed: overlayShard.mu, registry.mu, spareMemory.mu with arena.Memory.mu
-// below it, catalog.Drops.mu, stall.Counter.mu, worker.mu, Archiver.mu and, taken without
-// another lock, Archiver.stepMu above it, Tree.countersMu, trash.Trash.mu,
+// trash.Trash.mu, under which files are created and removed: overlayShard.mu, registry.mu,
+// spareMemory.mu with arena.Memory.mu below it, catalog.Drops.mu, stall.Counter.mu, worker.mu, Archiver.mu and, taken without
+// another lock, Archiver.stepMu above it, Tree.countersMu,
 // codec.ShapeList.mu, the shards of the cache with slabs.mu and the free slabs of package
 // arena below them, the locks of vfs.Mem and those of vfs/internal/disk.
 //
