@@ -11,6 +11,19 @@ import (
 	"testing"
 )
 
+// write writes the file called name.
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	out, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = out.Write([]byte(text))
+	if err := out.Close(err); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAtomicFileFollowsNoLink puts a link at the name of the temporary file, as anybody
 // can who may write to the directory.
 func TestAtomicFileFollowsNoLink(t *testing.T) {
@@ -22,14 +35,7 @@ func TestAtomicFileFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(precious, filepath.Join(dir, ".out.csv.partial")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = out.Write([]byte("rows"))
-	if err := out.Close(err); err != nil {
-		t.Fatal(err)
-	}
+	write(t, name, "rows")
 	for file, want := range map[string]string{precious: "precious", name: "rows"} {
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
 			t.Errorf("%s contains %q, error %v; want %q", file, got, err, want)
@@ -182,14 +188,7 @@ func TestAtomicFileThroughLink(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("before"), 0o600), os.Symlink("target.csv", link)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Create(link)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = out.Write([]byte("rows"))
-	if err := out.Close(err); err != nil {
-		t.Fatal(err)
-	}
+	write(t, link, "rows")
 	if got, err := os.ReadFile(target); err != nil || string(got) != "rows" {
 		t.Errorf("the target contains %q, error %v; want %q", got, err, "rows")
 	}
@@ -237,14 +236,7 @@ func TestAtomicFileOfOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		os.Stdout = f
-		out, err := Create(link)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = out.Write([]byte("rows "))
-		if err := out.Close(err); err != nil {
-			t.Fatal(err)
-		}
+		write(t, link, "rows ")
 	}
 	if got, err := os.ReadFile(name); err != nil || string(got) != "before rows rows " {
 		t.Errorf("the file contains %q, error %v", got, err)
@@ -255,14 +247,7 @@ func TestAtomicFileOfOutput(t *testing.T) {
 func TestAtomicFileOfLongName(t *testing.T) {
 	for _, base := range []string{strings.Repeat("x", 251) + ".csv", strings.Repeat("表", 83) + "xy.csv"} {
 		name := filepath.Join(t.TempDir(), base)
-		out, err := Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = out.Write([]byte("rows"))
-		if err := out.Close(err); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, "rows")
 		if got, err := os.ReadFile(name); err != nil || string(got) != "rows" {
 			t.Errorf("the file contains %q, error %v", got, err)
 		}
