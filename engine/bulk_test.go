@@ -551,12 +551,12 @@ func testCrashOfLoad(t *testing.T, serial bool) {
 		at       vfs.Op
 	}
 	var states []state
-	most, n := 3, 0
+	most, n, ended := 3, 0, false
 	var mu sync.Mutex
 	disk.OnOp(func(op vfs.Op) {
 		mu.Lock()
 		defer mu.Unlock()
-		if n++; n%stride(5) != 0 {
+		if n++; ended || n%stride(5) != 0 {
 			return
 		}
 		states = append(states, state{disk.Clone(), len(ends), true, op})
@@ -569,7 +569,9 @@ func testCrashOfLoad(t *testing.T, serial bool) {
 		defer mu.Unlock()
 		ends = append(ends, r.Entities)
 	}})
-	disk.OnOp(nil)
+	mu.Lock()
+	ended = true // the background goroutine may go on
+	mu.Unlock()
 	states = append(states, state{disk: disk.Crash(vfs.CrashOptions{Mode: "min"}), reported: len(ends)})
 	if err != nil || len(ends) < 3 || result.Entities != int64(len(list)) {
 		t.Fatalf("Load: %+v, %v", result, err)
