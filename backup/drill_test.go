@@ -18,6 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -338,6 +339,7 @@ func (d *drill) removeAll(dir string) {
 // loses power, the process is killed, the disk is full and calls are cancelled. Each backup
 // that is listed is whole, and restores to what the database had.
 func TestDrill(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	seed := *drillSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

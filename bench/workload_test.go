@@ -17,10 +17,10 @@ import (
 // TestWorkloads runs each workload on few entities in every shape and compares the
 // entities read with those written.
 func TestWorkloads(t *testing.T) {
-	const n, seed = 2_000, 1
-	names := bench.ShapeNames()
+	const seed = 1
+	n, names := 2_000, bench.ShapeNames()
 	if testing.Short() {
-		names = names[:1]
+		n, names = 500, names[:1]
 	}
 	for _, name := range names {
 		shape, err := bench.ShapeOf(name, n)
@@ -194,6 +194,7 @@ func (s *brokenSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 // TestRunRefuses checks that a workload fails on a store that does less work than the
 // workload asks for.
 func TestRunRefuses(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	data := bench.NewDataset(bench.Shape{Partitions: 2, Rows: 500}, 1)
 	for _, c := range []struct{ fault, workload, want string }{
 		{"flush", "reopen/from=log", ".sst exists"},

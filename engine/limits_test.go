@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -34,6 +35,7 @@ func big(r *rand.Rand, row, prefix string, n int) edm.Entity {
 // TestOversizedRecords writes records far above SegmentBytes, which must survive a
 // kill, a flush and a reopen.
 func TestOversizedRecords(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))

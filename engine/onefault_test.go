@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -16,6 +17,7 @@ import (
 // TestQueryAfterOneFault fails each read of an sstable once, from its first use on, and works
 // again. A query must return an error, or each row once. The first walk over rows ends after 128.
 func TestQueryAfterOneFault(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, rows := range []int{127, 128, 129, 384} {
 		disk := vfs.NewMem()
 		o := engine.Options{FS: disk, CacheBytes: 4 << 20, SegmentBytes: 4 << 20, FileBytes: 4 << 20, Testing: engine.TestHooks{Manual: true}}

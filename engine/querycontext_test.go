@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -33,6 +34,7 @@ func (c *countedContext) Err() error {
 // TestContextEndsInQuery ends the ctx of a query at each of its checks. The next page begins
 // behind the last row, wherever that was.
 func TestContextEndsInQuery(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	db := flushedRows(t, 1000, 64<<10)
 	read := func(what string, q store.Query) {
 		want := 0

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -56,6 +57,7 @@ func (c *eagerCursor) Row() edm.Row { return c.rows[0].View() }
 // TestPageOfLargeEntities reads a table of entities of about 1 MiB. A store that reads a
 // page before it returns its first row needs a bounded amount of memory.
 func TestPageOfLargeEntities(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	c := newClient(t)
 	const n, size = 24, 60_000
 	for i := range n {

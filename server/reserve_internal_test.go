@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
@@ -31,6 +32,7 @@ func (w *waiting) Write(p []byte) (int, error) {
 // TestLongResponsesAreReserved sends requests whose responses are much longer than they, and
 // refuses them while no memory is left.
 func TestLongResponsesAreReserved(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const tables = 1000
 	st := storetest.NewMap(nil)
 	key := strings.Repeat("A", 43) + "="

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -115,6 +116,7 @@ func wantCorrupt(t testing.TB, err error, what string) {
 }
 
 func TestFlippedBits(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	entries, data := small(t)
 	if err := readAll(t, fileOf(t, data), entries, "whole file"); err != nil {
 		t.Fatal(err)
@@ -130,6 +132,7 @@ func TestFlippedBits(t *testing.T) {
 }
 
 func TestTruncation(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	entries, data := small(t)
 	for n := range data {
 		what := fmt.Sprintf("%d of %d bytes", n, len(data))

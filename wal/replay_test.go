@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -361,6 +362,7 @@ func (f readBytesFile) NextData(off int64) (from, to int64, err error) {
 // TestReplayReadsWritten replays a short log in a segment that is mostly reserved space, as
 // after a crash. It reads little more than what was written.
 func TestReplayReadsWritten(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	name := filepath.ToSlash(filepath.Join(t.TempDir(), "000007.wal"))
 	const size = 64 << 20
 	s, err := create(vfs.OS(), name, testHeader(), make([]byte, size), CreateOptions{})

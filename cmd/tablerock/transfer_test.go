@@ -126,7 +126,11 @@ func TestTransferRoundTrips(t *testing.T) {
 	}
 	t.Logf("repeat: TABLEROCK_SEED=%d go test ./cmd/tablerock -run TestTransferRoundTrips", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range 3 {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for round := range rounds {
 		dir := t.TempDir()
 		entities := randomEntities(r, 1+r.IntN(700))
 		var lines []byte

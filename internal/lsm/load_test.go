@@ -282,6 +282,9 @@ func TestFaultsOfLoad(t *testing.T) {
 }
 
 func testFaultsOfLoad(t *testing.T, serial bool) {
+	if serial {
+		race.SkipOneGoroutine(t)
+	}
 	mem := vfs.NewMem()
 	h := newHarness(t, mem, smallOptions(), 25)
 	h.prepare()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -11,6 +12,7 @@ import (
 // TestModel compares a tree with a map after random writes, snapshots, drops, flushes,
 // compactions interrupted by flushes, and reopenings.
 func TestModel(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	rounds := 18
 	if testing.Short() {
 		rounds = 2

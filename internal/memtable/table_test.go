@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // keyspaces are random key generators for several distributions of data.
@@ -214,6 +215,7 @@ func TestKeepZeroDropsAllOlder(t *testing.T) {
 
 // TestShapes defines more shapes than the table keeps decoded.
 func TestShapes(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	var image []byte
 	var offs []uint32
 	var shapes []*codec.Shape
@@ -269,6 +271,7 @@ func TestSizes(t *testing.T) {
 // the arrays of partitions that moved to another form are reused.
 // +checklocksignore
 func TestBytes(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 60_000
 	for _, partitions := range []int{1, 60, 1500, 4000, 20_000, rows} {
 		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {

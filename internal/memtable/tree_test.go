@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestTreeOrders inserts the rows of one partition in several orders, and compares
 // every lookup and every walk from a row with a sorted list.
 func TestTreeOrders(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 9000 // more than nodeLen * nodeLen, so that inner nodes have a parent
 	rng := rand.New(rand.NewPCG(seed, 11))
 	random := func(i int) int { return i * 7919 % rows }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/layout"
@@ -141,7 +142,11 @@ func TestQueryRandom(t *testing.T) {
 		e.Timestamp = results[0].Timestamp
 		s.put(t, e)
 	}
-	for range 80 {
+	queries := 80
+	if testing.Short() {
+		queries = 20
+	}
+	for range queries {
 		q := randomQuery(rnd, keys)
 		for n := 0; ; n++ {
 			c := s.Query(t.Context(), people, q)
@@ -211,6 +216,7 @@ func randomQuery(rnd *rand.Rand, keys []edm.Key) store.Query {
 // TestQueryLongRows reads rows of up to more than 1 MiB, with short keys and with long ones of
 // one prefix, and checks that the cursor holds only some of them.
 func TestQueryLongRows(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	t.Parallel()
 	for _, prefix := range []string{"", strings.Repeat("\u8868", 900)} {
 		s := open(t)
