@@ -31,6 +31,7 @@ type Options struct {
 type Server struct {
 	http     http.Server
 	listener *listener
+	streams  streams
 }
 
 // Limits of a request.
@@ -39,7 +40,6 @@ const (
 	idleTime       = time.Minute
 	responseTime   = time.Minute // from the end of the request's header to the end of the response
 	maxHeaderBytes = 32 << 10
-	maxStreams     = 100 // of one HTTP/2 connection
 )
 
 // bodyRate is the minimum rate of bodies.
@@ -60,7 +60,7 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	if o.Now == nil {
 		o.Now = systemNow
 	}
-	s := &Server{listener: newListener(l, o.Connections, o.ConnectionsPerAddr, o.Now)}
+	s := &Server{listener: newListener(l, o.Connections, o.ConnectionsPerAddr, o.Now), streams: streams{make(chan struct{}, spareStreams)}}
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
@@ -69,6 +69,11 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 				// request from this connection: RFC 9112, section 6.3.
 				w.Header().Set("Connection", "close")
 			}
+			end := s.streams.begin(r)
+			if end == nil {
+				return
+			}
+			defer end()
 			r = limitBody(w, r, bodyRate, o.Now)
 			h.ServeHTTP(w, r)
 			drain(r)
@@ -81,7 +86,8 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		ConnState:                    s.listener.state,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ConnContext:                  s.streams.context,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxReceived},
 	}
 	s.http.RegisterOnShutdown(s.listener.closeUnused)
 	return s

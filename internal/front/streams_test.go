@@ -1,0 +1,118 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// TestStreamsWait begins more requests of HTTP/2 than may run. One of each connection runs, a
+// few more do, and the others wait until one ends or their client gives up.
+func TestStreamsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &streams{make(chan struct{}, 2)}
+		running := make(chan func(), 100)
+		begin := func(ctx context.Context, major int) {
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx)
+			r.ProtoMajor = major
+			go func() {
+				if end := s.begin(r); end != nil {
+					running <- end
+				}
+			}()
+			synctest.Wait()
+		}
+		want := func(n int) {
+			t.Helper()
+			if synctest.Wait(); len(running) != n {
+				t.Errorf("%d requests run, want %d", len(running), n)
+			}
+		}
+		first, second := s.context(t.Context(), &tls.Conn{}), s.context(t.Context(), &tls.Conn{})
+		canceled, cancel := context.WithCancel(first)
+		begin(canceled, 2) // has the place of the connection
+		for range 5 {
+			begin(canceled, 2)
+		}
+		want(3)
+		begin(second, 2)
+		want(4)
+		begin(second, 2)
+		want(4)
+		begin(s.context(t.Context(), &net.TCPConn{}), 1)
+		want(5)
+		cancel()
+		want(5)
+		for range 3 { // of the first connection
+			(<-running)()
+		}
+		want(3)
+		for range 3 {
+			(<-running)()
+		}
+		want(0)
+	})
+}
+
+// TestStreamOfEachConnection lets a request run while that of another connection does not end,
+// and no others may run. One of the same connection runs after that end.
+func TestStreamOfEachConnection(t *testing.T) {
+	certificates := httptest.NewUnstartedServer(nil)
+	certificates.EnableHTTP2 = true
+	certificates.StartTLS()
+	defer certificates.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var released atomic.Bool
+	reached, release := make(chan struct{}), make(chan struct{})
+	s := New(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/wait":
+			close(reached)
+			<-release
+		case "/after":
+			if !released.Load() {
+				t.Error("two requests of one connection run")
+			}
+		}
+		_, _ = io.WriteString(w, r.Proto)
+	}), Options{TLS: &tls.Config{Certificates: certificates.TLS.Certificates}})
+	s.streams.spare = nil
+	served := make(chan error)
+	go func() { served <- s.Serve() }()
+	get := func(c *http.Client, path string) error {
+		defer c.CloseIdleConnections()
+		response, err := c.Get("https://" + l.Addr().String() + path)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(response.Body)
+		if string(text) != "HTTP/2.0" {
+			t.Errorf("%s: the response is %q", path, text)
+		}
+		return errors.Join(err, response.Body.Close())
+	}
+	transport := certificates.Client().Transport.(*http.Transport)
+	first, other := &http.Client{Transport: transport.Clone()}, &http.Client{Transport: transport.Clone()}
+	results := make(chan error, 2)
+	go func() { results <- get(first, "/wait") }()
+	<-reached
+	go func() { results <- get(first, "/after") }()
+	if err := get(other, "/"); err != nil {
+		t.Error(err)
+	}
+	released.Store(true)
+	close(release)
+	if err := errors.Join(<-results, <-results, s.Shutdown(t.Context()), <-served); err != nil {
+		t.Error(err)
+	}
+}
