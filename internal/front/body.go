@@ -8,12 +8,13 @@ import (
 
 // minRate is the minimum rate at which the body of a request must arrive.
 type minRate struct {
-	grace          time.Duration // before the rate applies
+	grace          time.Duration // before the rate applies, and the longest time without a byte
 	bytesPerSecond int64         // bytes, on average after grace
 	limit          time.Duration // for the whole body
 }
 
-// body is the body of a request. Each byte that arrives extends its read deadline.
+// body is the body of a request. Each byte that arrives extends its read deadline. The time that
+// the handler takes between two reads is no pause of the client.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -39,24 +40,26 @@ func limitBody(w http.ResponseWriter, r *http.Request, rate minRate, now func() 
 	}
 	b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), rate: rate, now: now, start: now()}
 	if r.ProtoMajor == 1 { // HTTP/2 would end the body of a handler that has not read it yet
-		b.setDeadline()
+		b.setDeadline(rate.limit)
 	}
 	watched := *r
 	watched.Body = b
 	return &watched
 }
 
-// begin sets the deadline of a body that was not read yet.
+// begin sets the deadline of a read.
 func (b *body) begin() {
 	if !b.begun {
 		b.begun, b.start = true, b.now()
-		b.setDeadline()
 	}
+	b.setDeadline(b.now().Sub(b.start) + b.rate.grace)
 }
 
 // Read reads from the body and extends the deadline for the bytes that arrived.
 func (b *body) Read(p []byte) (int, error) {
-	b.begin()
+	if !b.ended {
+		b.begin()
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	switch {
@@ -66,17 +69,17 @@ func (b *body) Read(p []byte) (int, error) {
 		// http.Server has its own deadlines for the next request, and for detecting
 		// that the client has closed the connection.
 		_ = b.control.SetReadDeadline(time.Time{})
-	case err == nil && n > 0:
-		b.setDeadline()
+	case err == nil && n > 0: // HTTP/2 would end the body while the handler does not read
+		b.setDeadline(b.rate.limit)
 	}
 	return n, err
 }
 
-// setDeadline sets the read deadline. It ignores errors, because a ResponseWriter
-// without deadlines has no connection.
-func (b *body) setDeadline() {
+// setDeadline sets the read deadline, at most that long after the start. It ignores errors,
+// because a ResponseWriter without deadlines has no connection.
+func (b *body) setDeadline(most time.Duration) {
 	earned := time.Duration(float64(b.read) / float64(b.rate.bytesPerSecond) * float64(time.Second))
-	_ = b.control.SetReadDeadline(b.start.Add(min(b.rate.grace+earned, b.rate.limit)))
+	_ = b.control.SetReadDeadline(b.start.Add(min(b.rate.grace+earned, b.rate.limit, most)))
 }
 
 // maxDrainBytes limits the bytes of an unread body that drain discards.

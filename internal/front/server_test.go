@@ -91,7 +91,8 @@ func TestBodies(t *testing.T) {
 		{"4 KiB a second", 1 << 20, 4 << 10, time.Second, true, 6 * time.Second, 12 * time.Second},
 		{"16 KiB a second", 320 << 10, 16 << 10, time.Second, false, 19 * time.Second, 20 * time.Second},
 		{"16 KiB a second for too long", 1 << 20, 16 << 10, time.Second, true, 30 * time.Second, 30 * time.Second},
-		{"a pause after a fast start", 1 << 20, 512 << 10, 29 * time.Second, false, 29 * time.Second, 29 * time.Second},
+		{"a pause after a fast start", 1 << 20, 512 << 10, 4 * time.Second, false, 4 * time.Second, 4 * time.Second},
+		{"an end after a fast start", 1 << 20, 512 << 10, time.Minute, true, 5 * time.Second, 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var result chan error
