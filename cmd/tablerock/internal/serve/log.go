@@ -3,41 +3,34 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // openLog returns a logger that writes to standard error and, with details for debugging,
-// to the file of --debug. Call close after the last line.
-func (c *Config) openLog() (log *slog.Logger, close func() error, err error) {
+// to the file of --debug, nil without one. Close the file after the last line.
+func (c *Config) openLog() (log *slog.Logger, file *logfile.File, err error) {
 	level := slog.LevelInfo
 	if c.Quiet {
 		level = slog.LevelWarn
 	}
 	h := c.logHandler(c.Stderr, level)
 	if c.DebugLog == "" {
-		return slog.New(h), func() error { return nil }, nil
+		return slog.New(h), nil, nil
 	}
-	f, err := os.OpenFile(c.DebugLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return nil, nil, hint.With(fmt.Errorf("--debug: open %s: %w", c.DebugLog, path.Err), "give a file that can be written, in an existing directory")
+	if file, err = logfile.Open("--debug", c.DebugLog); err != nil {
+		return nil, nil, err
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("--debug: %w", err)
-	}
-	return slog.New(slog.NewMultiHandler(h, c.logHandler(f, slog.LevelDebug))), f.Close, nil
+	return slog.New(slog.NewMultiHandler(h, c.logHandler(file, slog.LevelDebug))), file, nil
 }
 
 func (c *Config) logHandler(w io.Writer, level slog.Level) slog.Handler {

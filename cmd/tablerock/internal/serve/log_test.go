@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,45 @@ func TestDebugLog(t *testing.T) {
 	}
 	if got := r.stderr.String(); strings.Contains(got, "DEBUG") || strings.Contains(got, "msg=request") {
 		t.Errorf("standard error has %q, want no details and no requests", got)
+	}
+}
+
+// TestReopenDebugLog renames the file of --debug, as a rotation of logs does. After SIGHUP the
+// server writes to a new one. If it cannot make one, it writes to the old one.
+func TestReopenDebugLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "debug.log")
+	r := start(t, "--in-memory", "-d", file)
+	rename := func(to string) {
+		t.Helper()
+		if err := os.Rename(file, file+to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	query := func(table string) {
+		t.Helper()
+		r.want(t, http.StatusNotFound, http.MethodGet, r.url+"/"+table+"()", "")
+	}
+	query("First")
+	rename(".1")
+	r.hangUp(t, "no certificate to read again")
+	query("Second")
+	rename(".2")
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.hangUp(t, "the file of --debug stays as it was")
+	query("Third")
+	r.stop()
+	for name, want := range map[string][]string{".1": {"First"}, ".2": {"Second", "Third"}} {
+		text, err := os.ReadFile(file + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []string{"First", "Second", "Third"} {
+			if got := strings.Contains(string(text), "table="+table); got != slices.Contains(want, table) {
+				t.Errorf("%s has the query of %s: %v", name, table, got)
+			}
+		}
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
-// reload reads the accounts file and the certificate again. It logs what cannot be used,
-// and the server continues with what it has.
+// reload opens the file of --debug again, and reads the accounts file and the certificate again.
+// It logs what cannot be used, and the server continues with what it has.
 func (s *service) reload(ctx context.Context) {
+	if err := s.debug.Reopen(); err != nil {
+		s.log.Error("SIGHUP: the file of --debug stays as it was", "err", advice(err))
+	}
 	if s.AccountsFile == "" && s.tls == nil {
 		s.log.Info("SIGHUP: there is no accounts file and no certificate to read again")
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/recent"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/internal/front"
@@ -20,7 +21,7 @@ import (
 
 // Run serves until ctx is done. Then it lets running requests finish and closes the
 // databases. It returns a *UsageError, without any effect, if c is invalid. SIGHUP makes it
-// read the accounts file and the certificate again.
+// read the accounts file and the certificate again, and open the file of --debug again.
 func Run(ctx context.Context, c Config) error {
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)
@@ -54,23 +55,24 @@ func Run(ctx context.Context, c Config) error {
 	if err := main.check(); err != nil {
 		return err
 	}
-	log, closeLog, err := c.openLog()
+	log, debug, err := c.openLog()
 	if err != nil {
 		return err
 	}
 	m, open, latest := newMetrics(c.Version), c.newDatabaseSet(log), recent.New(time.Now)
 	latest.InFlight = m.inFlight.Load
 	s := &service{
-		Config: &c, log: log, metrics: m, admin: newAdmin(m, open.ping, log), main: main, exposed: exposed, recent: latest,
+		Config: &c, log: log, debug: debug, metrics: m, admin: newAdmin(m, open.ping, log), main: main, exposed: exposed, recent: latest,
 		at: &endpoint{scheme: c.scheme()}, open: open, hangUps: hangUps, oneBackup: make(chan struct{}, 1),
 	}
-	return errors.Join(s.run(ctx, side, accounts), closeLog())
+	return errors.Join(s.run(ctx, side, accounts), debug.Close())
 }
 
 // service is a running server.
 type service struct {
 	*Config
 	log     *slog.Logger
+	debug   *logfile.File // nil without --debug
 	metrics *metrics
 	admin   *admin
 	main    *address

@@ -1,0 +1,71 @@
+// Package logfile appends to a log file, and opens it again after another program has renamed it.
+package logfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+)
+
+// File is a log file. Methods may be called concurrently. Those of a nil File do nothing, but it
+// has no Write.
+type File struct {
+	name string
+
+	mu sync.Mutex
+	f  *os.File // +checklocks:mu
+}
+
+// Open opens the file of a flag for appending, and creates it if it does not exist.
+func Open(flag, name string) (*File, error) {
+	f, err := open(name)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return nil, hint.With(fmt.Errorf("%s: open %s: %w", flag, name, path.Err), "give a file that can be written, in an existing directory")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return &File{name: name, f: f}, nil
+}
+
+func open(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// Write appends to the file.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.f.Write(p)
+}
+
+// Reopen opens the file of that name, which can be another one by now. If it fails, Write appends
+// to the file that was open.
+func (f *File) Reopen() error {
+	if f == nil {
+		return nil
+	}
+	next, err := open(f.name)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_ = f.f.Close() // Write has reported what could not be written
+	f.f = next
+	return nil
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.f.Close()
+}
