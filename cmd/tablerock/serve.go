@@ -20,8 +20,8 @@ until SIGINT or SIGTERM. Without flags, clients connect with
 UseDevelopmentStorage=true. With --backend the data is in a database of PostgreSQL, which
 "tablerock backend init" has prepared and which any number of servers can share.
 
-SIGHUP makes it read --accounts-file, --cert and --key again. If a file has an error, the
-server logs it and keeps what it has.
+SIGHUP makes it read --accounts-file, --cert and --key again, and open the file of
+--debug again. If a file has an error, the server logs it and keeps what it has.
 
 The command also accepts the flags of Azurite, and AZURITE_ACCOUNTS is used if there is
 no --account. In a script that starts azurite-table, change only the name of the

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bind"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
@@ -58,7 +59,7 @@ func (a *address) exposed() bool { return a != nil && !a.tcp.IP.IsLoopback() }
 
 // check returns the error with which listen would fail now. No client can connect.
 func (a *address) check() error {
-	if err := tryAddress(a.tcp); err != nil {
+	if err := bind.Try(a.tcp); err != nil {
 		return a.explain(err)
 	}
 	return nil

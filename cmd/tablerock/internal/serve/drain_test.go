@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -81,45 +83,62 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	}
 }
 
-// TestShutdownDuringBackup stops a server while a backup does not go on, as on a file system
-// that hangs. The server takes no requests meanwhile.
+// TestShutdownDuringBackup stops a server while a backup, or a reload, does not go on, as on a file
+// system that hangs. The server takes no requests meanwhile.
 func TestShutdownDuringBackup(t *testing.T) {
-	dir := t.TempDir()
-	stdout := &started{done: make(chan struct{})}
-	stderr := &blocking{waits: "backup made", reached: make(chan struct{}), release: make(chan struct{})}
-	c := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: stdout, Stderr: stderr}
-	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	c.Flags(set)
-	service, admin := unusedPort(t), unusedPort(t)
-	if err := set.Parse([]string{"--listen", service, "--admin", admin, "--backup-dir", filepath.Join(dir, "backups")}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, c) }()
-	<-stdout.done
-	<-stderr.reached
-	cancel()
-	late := time.After(10 * time.Second)
-	for refused := false; !refused; {
-		select {
-		case <-late:
-			t.Error("the server accepts connections while the backup does not end")
-			refused = true
-		default:
-			conn, err := net.Dial("tcp", service)
-			if err == nil {
-				conn.Close()
+	for _, c := range []struct {
+		waits  string
+		hangUp bool
+	}{{"backup made", false}, {"SIGHUP: read the accounts again", true}} {
+		t.Run(c.waits, func(t *testing.T) {
+			dir := t.TempDir()
+			accounts := filepath.Join(dir, "accounts")
+			writeFile(t, accounts, "first:"+flagKey, 0o600)
+			stdout := &started{done: make(chan struct{})}
+			stderr := &blocking{waits: c.waits, reached: make(chan struct{}), release: make(chan struct{})}
+			config := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: stdout, Stderr: stderr}
+			set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+			config.Flags(set)
+			service, admin, file := unusedPort(t), unusedPort(t), filepath.Join(dir, "ready.json")
+			if err := set.Parse([]string{
+				"--listen", service, "--admin", admin, "--backup-dir", filepath.Join(dir, "backups"), "--accounts-file", accounts, "--ready-file", file,
+			}); err != nil {
+				t.Fatal(err)
 			}
-			refused = errors.Is(err, syscall.ECONNREFUSED)
-		}
-	}
-	if status, text := get(t, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
-		t.Errorf("/readyz returns %d %q, want 503", status, text)
-	}
-	http.DefaultClient.CloseIdleConnections()
-	close(stderr.release)
-	if err := <-ended; err != nil {
-		t.Errorf("serve ends with %v", err)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- Run(ctx, config) }()
+			<-stdout.done
+			if c.hangUp {
+				raise(t, syscall.SIGHUP)
+			}
+			<-stderr.reached
+			cancel()
+			late := time.After(10 * time.Second)
+			for refused := false; !refused; {
+				select {
+				case <-late:
+					t.Error("the server accepts connections while it waits")
+					refused = true
+				default:
+					conn, err := net.Dial("tcp", service)
+					if err == nil {
+						conn.Close()
+					}
+					refused = errors.Is(err, syscall.ECONNREFUSED)
+				}
+			}
+			if status, text := get(t, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
+				t.Errorf("/readyz returns %d %q, want 503", status, text)
+			}
+			http.DefaultClient.CloseIdleConnections()
+			close(stderr.release)
+			if err := <-ended; err != nil {
+				t.Errorf("serve ends with %v", err)
+			}
+			if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Stat of the ready file: %v, want that it is removed", err)
+			}
+		})
 	}
 }

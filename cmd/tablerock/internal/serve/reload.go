@@ -7,6 +7,25 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
+// startReloads reloads after each SIGHUP. The function waits for the end of a reload under way.
+func (s *service) startReloads(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := background(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.hangUps:
+				s.notify(stateReloading)
+				if s.reload(ctx); ctx.Err() == nil {
+					s.notify(stateReady)
+				}
+			}
+		}
+	})
+	return func() { cancel(); <-done }
+}
+
 // reload opens the file of --debug again, and reads the accounts file and the certificate again.
 // It logs what cannot be used, and the server continues with what it has.
 func (s *service) reload(ctx context.Context) {

@@ -21,14 +21,20 @@ import (
 func (r *running) hangUp(t *testing.T, text string) {
 	t.Helper()
 	before := strings.Count(r.stderr.String(), text)
+	raise(t, syscall.SIGHUP)
+	r.stderr.waitFor(t, text, before+1)
+}
+
+// raise sends a signal to this process.
+func raise(t *testing.T, signal os.Signal) {
+	t.Helper()
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := self.Signal(syscall.SIGHUP); err != nil {
+	if err := self.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
-	r.stderr.waitFor(t, text, before+1)
 }
 
 // status returns the status of a query of the account's tables with the key.
@@ -171,5 +177,15 @@ func TestHangUpWithoutFiles(t *testing.T) {
 	r.hangUp(t, "SIGHUP")
 	if got := r.status(t, developmentAccount, developmentKey); got != http.StatusOK {
 		t.Errorf("status %d, want 200", got)
+	}
+}
+
+// TestPublishAtEnd ends a server before a reload makes its accounts known: it does not become
+// ready again.
+func TestPublishAtEnd(t *testing.T) {
+	s := newBackupService(t)
+	s.unpublish()
+	if err := s.publish(); err != nil || s.admin.serving.Load() != nil {
+		t.Errorf("the server has %v databases, error %v; want none", s.admin.serving.Load(), err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -86,6 +87,9 @@ type service struct {
 	tls     *certificate    // nil without TLS
 	tracer  *tracing.Tracer // nil without --otlp-endpoint
 	hangUps <-chan os.Signal
+
+	publishing sync.Mutex
+	ends       bool // +checklocks:publishing
 
 	backups   backupState
 	oneBackup chan struct{} // has an element while a backup is made
@@ -179,10 +183,11 @@ func (s *service) serve(ctx context.Context) error {
 		// They end last: a backup directory that does not answer must not keep the listener open.
 		defer s.startArchive(ctx)()
 		defer s.startBackups(ctx)()
+		defer s.startReloads(ctx)()
 		err = s.wait(ctx, done)
 		s.notify(stateStopping)
 	}
-	s.admin.serving.Store(nil)
+	s.unpublish()
 	s.log.Debug("waiting for running requests")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
@@ -193,8 +198,21 @@ func (s *service) serve(ctx context.Context) error {
 	return errors.Join(err, removeReady(s.ReadyFile))
 }
 
-// publish makes the server ready, with the databases of s.dbs.
+// unpublish makes the server not ready, for good.
+func (s *service) unpublish() {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	s.ends = true
+	s.admin.serving.Store(nil)
+}
+
+// publish makes the server ready, with the databases of s.dbs, unless it ends.
 func (s *service) publish() error {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	if s.ends {
+		return nil
+	}
 	dbs := s.dbs
 	s.admin.serving.Store(&dbs)
 	if s.ReadyFile == "" {
@@ -203,19 +221,13 @@ func (s *service) publish() error {
 	return writeReady(s.ReadyFile, s.at, s.dbs[0].account)
 }
 
-// wait waits for the end of ctx or the error of the listener, and reloads after SIGHUP.
+// wait waits for the end of ctx or the error of the listener.
 func (s *service) wait(ctx context.Context, failed <-chan error) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-failed:
-			return fmt.Errorf("the listener failed: %w", err)
-		case <-s.hangUps:
-			s.notify(stateReloading)
-			s.reload(ctx)
-			s.notify(stateReady)
-		}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return fmt.Errorf("the listener failed: %w", err)
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package serve
+package bind
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 // errFree ends an attempt to listen on an address that is free.
 var errFree = errors.New("the address is free")
 
-// tryAddress returns the error with which net.ListenTCP would fail, or nil. It binds a
+// Try returns the error with which net.ListenTCP would fail, or nil. It binds a
 // socket and does not listen, so no client can connect.
-func tryAddress(a *net.TCPAddr) error {
+func Try(a *net.TCPAddr) error {
 	try := net.ListenConfig{Control: func(network, _ string, c syscall.RawConn) error {
 		var err error
 		if controlErr := c.Control(func(fd uintptr) { err = syscall.Bind(int(fd), socketAddress(network, a)) }); controlErr != nil {
