@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -138,6 +140,28 @@ func TestShutdownDuringBackup(t *testing.T) {
 			}
 			if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("Stat of the ready file: %v, want that it is removed", err)
+			}
+		})
+	}
+}
+
+// TestWarnLate ends servers in time and late: the second one says what it waits for.
+func TestWarnLate(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out output
+			s := &service{log: slog.New(slog.NewTextHandler(&out, nil))}
+			ctx, cancel := context.WithCancel(t.Context())
+			end := s.warnLate(ctx)
+			<-time.After(time.Hour)
+			cancel()
+			if late {
+				<-time.After(2*drainTime + time.Second)
+			}
+			end()
+			synctest.Wait()
+			if got := strings.Contains(out.String(), "a second signal"); got != late {
+				t.Errorf("late: %v; the log is %q", late, &out)
 			}
 		})
 	}

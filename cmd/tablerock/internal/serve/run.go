@@ -116,6 +116,7 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 		done := background(serve)
 		defer func() { s.admin.Close(); <-done }()
 	}
+	defer s.warnLate(ctx)()
 	if err := s.openBackups(ctx); err != nil {
 		return err
 	}
@@ -196,6 +197,20 @@ func (s *service) serve(ctx context.Context) error {
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}
 	return errors.Join(err, removeReady(s.ReadyFile))
+}
+
+// warnLate logs that the server does not end, some time after the end of ctx, until the function
+// is called.
+func (s *service) warnLate(ctx context.Context) (end func()) {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-ended:
+		case <-time.After(2 * drainTime):
+			s.log.Warn("still waiting for the backup directory or for a database; a second signal ends the server at once and loses no acknowledged write")
+		}
+	})
+	return func() { close(ended); stop() }
 }
 
 // unpublish makes the server not ready, for good.
