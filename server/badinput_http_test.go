@@ -97,7 +97,8 @@ func TestHeaders(t *testing.T) {
 	sendAll(t, []testRequest{
 		{name: "long", raw: with("X: " + strings.Repeat("x", 40<<10) + "\r\n"), want: "431"},
 		{name: "many", raw: with(strings.Repeat("X: y\r\n", 10_000)), want: "431"},
-		{name: "a thousand", raw: with(strings.Repeat("X: y\r\n", 1000)), want: "200"},
+		{name: "two hundred", raw: with(strings.Repeat("X: y\r\n", 200)), want: "200"},
+		{name: "a thousand", raw: with(strings.Repeat("X: y\r\n", 1000)), want: "431"},
 		{name: "two Authorization headers", raw: with("Authorization: SharedKey devstoreaccount1:AAAA\r\n"), want: twice},
 		{name: "two dates", raw: with("x-ms-date: Thu, 17 Jun 2021 16:54:24 GMT\r\n"), want: twice},
 		{name: "two versions", raw: with("x-ms-version: 2020-12-06\r\n"), want: "400 InvalidHeaderValue"},

@@ -40,6 +40,7 @@ const (
 	idleTime       = time.Minute
 	responseTime   = time.Minute // from the end of the request's header to the end of the response
 	maxHeaderBytes = 32 << 10
+	maxFields      = 256 // of a header: each has some 90 bytes of memory beside its text
 )
 
 // bodyRate is the minimum rate of bodies.
@@ -63,6 +64,12 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	s := &Server{listener: newListener(l, o.Connections, o.ConnectionsPerAddr, o.Now), streams: streams{make(chan struct{}, spareStreams)}}
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if fields(r.Header) > maxFields {
+				r.Header = nil // else net/http keeps it until the client has read the response
+				w.Header().Set("Connection", "close")
+				w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+				return
+			}
 			if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
 				// The request may also have had a Content-Length, which net/http hides.
 				// A proxy may disagree about the end of the body, so do not read another
@@ -91,6 +98,15 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	}
 	s.http.RegisterOnShutdown(s.listener.closeUnused)
 	return s
+}
+
+// fields returns the number of fields of h.
+func fields(h http.Header) int {
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
 }
 
 // Serve serves requests until Shutdown is called. It then returns nil at once.

@@ -227,6 +227,29 @@ func TestHeaderLimit(t *testing.T) {
 	})
 }
 
+// TestManyFields sends headers that are short and have many fields.
+func TestManyFields(t *testing.T) {
+	repeated, distinct := "", ""
+	for i := range maxFields {
+		repeated += "X: y\r\n"
+		distinct += fmt.Sprintf("X-%d: y\r\n", i)
+	}
+	withServer(t, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, p *pipeListener, _ *Server) {
+		for _, c := range []struct {
+			fields string
+			want   int
+		}{{repeated, http.StatusOK}, {distinct, http.StatusOK}, {repeated + "Y: y\r\n", 431}, {distinct + "Y: y\r\n", 431}} {
+			conn := p.dial()
+			go func() { _, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n"+c.fields+"\r\n") }()
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || response.StatusCode != c.want || response.Close != (c.want == 431) {
+				t.Errorf("%d bytes of fields: %v, %v; want status %d", len(c.fields), response, err, c.want)
+			}
+			conn.Close()
+		}
+	})
+}
+
 // TestShutdown checks that Shutdown waits for running requests until its context ends,
 // but not for connections that were never used.
 func TestShutdown(t *testing.T) {
