@@ -313,27 +313,27 @@ func (im *importer) run(tx *transaction) {
 		tx.previous = nil
 	}
 	partition := tx.ops[0].Entity.Key.Partition
+	// The row at end is invalid, unless it is the end of tx. Rows before it can become so: others
+	// may insert them too.
+	end, line := len(tx.ops), (*LineError)(nil)
 	for len(tx.ops) > 0 && tx.number < im.failedAt.Load() {
-		bad, err := im.apply(tx)
-		if err == nil {
-			break
-		}
-		if bad < 0 || !im.o.SkipBad {
-			im.fail(tx.number+int64(max(bad, 0)), err)
-			break
-		}
-		// Apply the rows before the invalid one, then continue after it.
-		before := &transaction{ops: tx.ops[:bad], lines: tx.lines[:bad]}
-		if bad > 0 {
-			if _, err := im.apply(before); err != nil {
-				im.fail(tx.number, err)
+		if end > 0 {
+			bad, err := im.apply(&transaction{ops: tx.ops[:end], lines: tx.lines[:end]})
+			if err != nil && (bad < 0 || !im.o.SkipBad) {
+				im.fail(tx.number+int64(max(bad, 0)), err)
 				break
 			}
+			if errors.As(err, &line) {
+				end = bad
+				continue
+			}
 		}
-		var line *LineError
-		errors.As(err, &line)
-		im.skip(line)
-		tx.ops, tx.lines, tx.number = tx.ops[bad+1:], tx.lines[bad+1:], tx.number+int64(bad+1)
+		if line != nil {
+			im.skip(line)
+			end++
+		}
+		tx.ops, tx.lines, tx.number = tx.ops[end:], tx.lines[end:], tx.number+int64(end)
+		end, line = len(tx.ops), nil
 	}
 	im.mu.Lock()
 	if im.last[partition] == tx {

@@ -253,6 +253,38 @@ func TestImportSkipsInvalidRows(t *testing.T) {
 	}
 }
 
+// TestImportSkipsInsertedRows lets others insert rows of a transaction after each refusal of one,
+// each before the row that was refused.
+func TestImportSkipsInsertedRows(t *testing.T) {
+	r := newRecorder()
+	others := []string{"4", "2", "1"}
+	r.fail = func([]store.Op) error {
+		if len(others) > 0 {
+			importText(t.Context(), r.Store, rows("a/"+others[0]), transfer.ImportOptions{})
+			others = others[1:]
+		}
+		return nil
+	}
+	got := importText(t.Context(), r, rows("a/0", "a/1", "a/2", "a/3", "a/4", "a/5"), transfer.ImportOptions{Mode: transfer.Insert, SkipBad: true})
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := []string{
+		`f:3: entity already exists (PartitionKey "a", RowKey "1")`,
+		`f:4: entity already exists (PartitionKey "a", RowKey "2")`,
+		`f:6: entity already exists (PartitionKey "a", RowKey "4")`,
+	}
+	if d := cmp.Diff(want, got.skipped); d != "" {
+		t.Errorf("skipped (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"a/0=1", "a/1=1", "a/2=1", "a/3=4", "a/4=1", "a/5=6"}, contents(t, r)); d != "" {
+		t.Errorf("stored (-want +got):\n%s", d)
+	}
+	if p := got.progress; p.Rows != 3 || p.Skipped != 3 {
+		t.Errorf("progress %+v, want 3 rows and 3 skipped", p)
+	}
+}
+
 // TestImportUnclosedQuote imports files whose quotes hide lines. No line gets lost without
 // being named or counted.
 func TestImportUnclosedQuote(t *testing.T) {
