@@ -32,7 +32,7 @@ func readEntityJSON(ctx context.Context, r io.Reader) (edm.Entity, error) {
 // parseEntity parses the JSON of an entity and checks it against the rules of the data
 // model.
 func parseEntity(src []byte) (edm.Entity, error) {
-	e, err := odata.ParseEntity(src, odata.ParseOptions{ExactIntegers: true})
+	e, err := odata.ParseEntity(src, odata.ParseOptions{Exact: true})
 	if err != nil {
 		return e, fmt.Errorf("the entity's JSON: %w", err)
 	}

@@ -87,10 +87,14 @@ type textError struct {
 	t       edm.Type
 	got     string
 	outside bool // a well-formed DateTime outside the range
+	digits  bool // a DateTime that would lose digits
 }
 
 func (e *textError) Error() string {
-	if e.outside {
+	switch {
+	case e.digits:
+		return e.got + " loses digits, because an Edm.DateTime has at most 7 of a second's fraction; round it"
+	case e.outside:
 		return e.got + " is outside 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z"
 	}
 	return e.got + ": " + textForms[e.t]

@@ -2,6 +2,8 @@ package odata_test
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,7 +46,7 @@ func TestExactIntegers(t *testing.T) {
 	} {
 		t.Run(c.value, func(t *testing.T) {
 			src := []byte(`{"PartitionKey":"p","RowKey":"r","Big":` + c.value + `}`)
-			e, err := odata.ParseEntity(src, odata.ParseOptions{ExactIntegers: true})
+			e, err := odata.ParseEntity(src, odata.ParseOptions{Exact: true})
 			if c.cure != "" {
 				var bad *odata.Error
 				if !errors.As(err, &bad) || bad.Kind != odata.BadValue || bad.Offset != 39 || !strings.HasSuffix(err.Error(), c.cure) {
@@ -64,8 +66,47 @@ func TestExactIntegers(t *testing.T) {
 		})
 	}
 	for _, typed := range []string{`"Big@odata.type":"Edm.Int64","Big":9007199254740993`, `"Big":9007199254740993,"Big@odata.type":"Edm.Double"`} {
-		if _, err := odata.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r",`+typed+`}`), odata.ParseOptions{ExactIntegers: true}); err != nil {
+		if _, err := odata.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r",`+typed+`}`), odata.ParseOptions{Exact: true}); err != nil {
 			t.Errorf("%s: %v", typed, err)
 		}
+	}
+}
+
+// TestExactTimes checks that digits beyond the seventh of a fraction are refused unless they are
+// zeros, and that the service's rule cuts them.
+func TestExactTimes(t *testing.T) {
+	const second = "2024-01-31T12:00:00"
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{
+		{second + "Z", true},
+		{second + ".1234567Z", true},
+		{second + ".12345670000", true},
+		{second + ".123+05:31", true},
+		{second + ".12345671Z", false},
+		{second + ".000000000001-01:00", false},
+		{second + ".123456789", false},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			_, err := odata.ParseExact(edm.TypeDateTime, []byte(c.text))
+			want := ""
+			if !c.ok {
+				want = strconv.Quote(c.text) + " loses digits, because an Edm.DateTime has at most 7 of a second's fraction; round it"
+			}
+			if got := fmt.Sprint(err); got != want && (err != nil || want != "") || err != nil && !errors.Is(err, odata.ErrText) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+			escaped := strings.ReplaceAll(c.text, "-", `\u002d`)
+			for _, text := range []string{c.text, escaped} {
+				src := []byte(`{"PartitionKey":"p","RowKey":"r","T@odata.type":"Edm.DateTime","T":"` + text + `"}`)
+				if _, err := odata.ParseEntity(src, odata.ParseOptions{Exact: true}); (err == nil) != c.ok || err != nil && !strings.HasSuffix(err.Error(), want) {
+					t.Errorf("%s: error %v, want %q", src, err, want)
+				}
+				if e, err := odata.ParseEntity(src, odata.ParseOptions{}); err != nil || len(e.Properties) != 1 {
+					t.Errorf("%s: without the option: %v", src, err)
+				}
+			}
+		})
 	}
 }

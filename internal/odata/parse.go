@@ -22,10 +22,10 @@ type ParseOptions struct {
 	// IgnoreKeys skips both keys, whatever their values, because the caller gets them
 	// from elsewhere.
 	IgnoreKeys bool
-	// ExactIntegers refuses an integer without an annotation that neither an Int32 nor a
-	// Double holds exactly. The default is the service's rule: it becomes the nearest
-	// Double.
-	ExactIntegers bool
+	// Exact refuses an integer without an annotation that neither an Int32 nor a Double
+	// holds exactly, and what ParseExact refuses. The defaults are the service's rules: the
+	// integer becomes the nearest Double, and digits of a DateTime are cut.
+	Exact bool
 	// EncodedGuids accepts a Guid also as the base64 of its text, as Azurite stores it.
 	EncodedGuids bool
 }
@@ -295,11 +295,11 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 		if !m.stored() || isKey(m.name, o) {
 			continue
 		}
-		v, err := p.property(m)
+		v, err := p.property(m, o)
 		if err != nil && o.EncodedGuids && m.typ == edm.TypeGuid {
 			v, err = p.encodedGuid(m, err)
 		}
-		if err == nil && o.ExactIntegers {
+		if err == nil && o.Exact {
 			err = p.checkExact(m, v)
 		}
 		if rangeErr, ok := err.(*Error); ok && rangeErr.Kind == OutOfRange {
@@ -396,7 +396,7 @@ func (p *parser) newError(m *member, what string) *Error {
 }
 
 // property parses the value of m.
-func (p *parser) property(m *member) (edm.Value, error) {
+func (p *parser) property(m *member, o *ParseOptions) (edm.Value, error) {
 	if m.typed && m.typ == 0 {
 		t := m.typeText
 		return edm.Value{}, &Error{
@@ -406,7 +406,7 @@ func (p *parser) property(m *member) (edm.Value, error) {
 	}
 	text := p.src[m.value.start:m.value.end]
 	if m.value.kind == tokenText {
-		return p.stringProperty(m, text)
+		return p.stringProperty(m, text, o)
 	}
 	t := m.typ
 	if !m.typed {
@@ -446,7 +446,7 @@ func (p *parser) impliedType(m *member, text []byte) edm.Type {
 	return edm.TypeDouble
 }
 
-func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
+func (p *parser) stringProperty(m *member, text []byte, o *ParseOptions) (edm.Value, error) {
 	memory := &p.memory.bytes
 	from := len(*memory)
 	switch {
@@ -474,6 +474,9 @@ func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
 		}
 	}
 	v, err := ParseValue(m.typ, text)
+	if err == nil && o.Exact {
+		err = checkDigits(m.typ, text)
+	}
 	if err == nil {
 		return v, nil
 	}

@@ -41,7 +41,7 @@ func ParseValue(t edm.Type, text []byte) (edm.Value, error) {
 		if err == nil {
 			return edm.DateTime(ticks), nil
 		}
-		return edm.Value{}, &textError{t, quote(text), errors.Is(err, edm.ErrInvalid)}
+		return edm.Value{}, &textError{t: t, got: quote(text), outside: errors.Is(err, edm.ErrInvalid)}
 	case edm.TypeGuid:
 		if hi, lo, ok := parseGuid(text); ok {
 			return edm.GuidWords(hi, lo), nil

@@ -255,7 +255,7 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 		case t == edm.TypeDateTime && isDate(text):
 			text = append(bytes.Clone(text), "T00:00:00Z"...)
 		}
-		v, err := odata.ParseValue(t, text)
+		v, err := odata.ParseExact(t, text)
 		if err != nil {
 			err = fmt.Errorf("column %s: %w", quote(col.name), err)
 			if col.carried != 0 && !col.typed && len(cells[col.types].text) == 0 {

@@ -212,7 +212,7 @@ func (s *parquetSource) typed(v edm.Value, p *parquetProperty) (edm.Value, error
 	if !ok {
 		return v, unknownType(p.name+typeSuffix, string(name))
 	}
-	return odata.ParseValue(t, v.Bytes())
+	return odata.ParseExact(t, v.Bytes())
 }
 
 // refused returns the error of a value, which concerns its row only.

@@ -167,6 +167,11 @@ func TestReadParquetRefusals(t *testing.T) {
 			keys
 			T int64 `parquet:"T,timestamp(nanosecond)"`
 		}{{one, 150}}, plain), `f: row 1: column "T": 150 nanoseconds lose digits, because an Edm.DateTime has units of 100; round the times to microseconds`},
+		{"nanoseconds as text", foreign(t, []struct {
+			keys
+			T string
+			K string `parquet:"T@type"`
+		}{{one, "2024-01-31T12:00:00.123456789Z", "Edm.DateTime"}}, plain), `f: row 1: column "T": ` + longTime},
 		{"early times", foreign(t, []struct {
 			keys
 			T int64 `parquet:"T,timestamp(millisecond)"`

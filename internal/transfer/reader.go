@@ -148,7 +148,7 @@ func (r *Reader) start() (err error) {
 		r.src = src
 		return err
 	}
-	parser := entityParser{o: odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, ExactIntegers: true}}
+	parser := entityParser{o: odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, Exact: true}}
 	if r.reuse {
 		parser.reused = new(odata.Parser)
 	}

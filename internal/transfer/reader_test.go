@@ -55,6 +55,8 @@ func readAll(t *testing.T, text string, o transfer.ReadOptions) []string {
 	return nil
 }
 
+const longTime = `"2024-01-31T12:00:00.123456789Z" loses digits, because an Edm.DateTime has at most 7 of a second's fraction; round it`
+
 const dateTimeRule = "an Edm.DateTime is YYYY-MM-DDThh:mm:ss, an optional fraction, then Z, an offset such as +hh:mm, or nothing for UTC"
 
 func TestReadCSV(t *testing.T) {
@@ -75,6 +77,10 @@ func TestReadCSV(t *testing.T) {
 				`d=Edm.Double(1.5) t=Edm.DateTime(2020-01-01T00:00:00Z) g=Edm.Guid(a455c695-df98-5678-aaaa-81d3367e5a34)`,
 			`3-3 "p" "s" b=Edm.Binary("") d=Edm.Double(NaN)`,
 		}},
+		{
+			"a time with too many digits", head + ",T@DateTime\np,1,2024-01-31T12:00:00.123456789Z\np,2,2024-01-31T12:00:00.123456700Z\n", transfer.ReadOptions{},
+			[]string{`f:2: column "T": ` + longTime, `3-3 "p" "2" T=Edm.DateTime(2024-01-31T12:00:00.1234567Z)`},
+		},
 		{
 			"types by row", "b@type,b@Edm.Int32," + head + "\nEdm.Int64,5,p,1\n,6,p,2\nEdm.String,7,p,3\nEdm.Int64,,p,4\nEdm.Odd,8,p,5\n",
 			transfer.ReadOptions{},
@@ -252,6 +258,13 @@ func TestReadJSONL(t *testing.T) {
 				`2-2 "p" "2" Big=Edm.Double(9.007199254740992e+15)`,
 				`3-3 "p" "3" Big=Edm.Int64(9007199254740993)`,
 			},
+		},
+		{
+			"a time with too many digits",
+			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"T@odata.type\":\"Edm.DateTime\",\"T\":\"2024-01-31T12:00:00.123456789Z\"}\n" +
+				"{\"PartitionKey\":\"p\",\"RowKey\":\"2\",\"T@odata.type\":\"Edm.DateTime\",\"T\":\"2024-01-31T12:00:00.123456700Z\"}\n",
+			transfer.ReadOptions{},
+			[]string{`f:1: member "T" at offset 67: ` + longTime, `2-2 "p" "2" T=Edm.DateTime(2024-01-31T12:00:00.1234567Z)`},
 		},
 		{
 			"a long line",
