@@ -53,9 +53,6 @@ server, or the one TABLE of that account.` + where.Help,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.delimiterGiven = cmd.Flags().Changed("delimiter")
-			if f.ack == "" && cmd.Flags().Changed("ack") { // from a variable that is not set
-				return usagef("--ack is empty: give a file, or omit it")
-			}
 			if f.isAzurite(args[len(args)-1]) {
 				return a.importAzurite(cmd, args, &f)
 			}

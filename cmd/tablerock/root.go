@@ -78,6 +78,9 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		cmd.Flags().Visit(func(f *pflag.Flag) { a.typed = append(a.typed, f.Name) })
+		if name := emptyFlag(cmd.Flags()); name != "" {
+			return usagef("--%s is empty: give its value, or omit it", name)
+		}
 		if err := setFromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
@@ -215,6 +218,17 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 	return err
 }
 
+// emptyFlag returns the name of a flag that the command line gives as empty, or "". A variable
+// of the shell that is not set is no request for the default. A key can be empty.
+func emptyFlag(flags *pflag.FlagSet) (name string) {
+	flags.Visit(func(f *pflag.Flag) {
+		if name == "" && f.Value.Type() == "string" && f.Value.String() == "" && f.Name != "from-partition" && f.Name != "from-row" {
+			name = f.Name
+		}
+	})
+	return name
+}
+
 // checkFlags checks the flags that every command has. given reports whether the command line
 // or the environment has an account.
 func (a *app) checkFlags(given bool) error {
@@ -230,9 +244,6 @@ func (a *app) checkFlags(given bool) error {
 	if !sharedkey.IsAccountName(a.account) {
 		name, _, _ := strings.Cut(a.account, ":")
 		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", name)
-	}
-	if a.data == "" {
-		return usagef("--data is empty; name the directory of the data")
 	}
 	if a.output == "" {
 		a.output = output.JSONL

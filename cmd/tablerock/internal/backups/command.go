@@ -286,17 +286,13 @@ that time and the archive that "tablerock serve --backup-dir" keeps with the bac
 		Args: e.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := backup.RestoreOptions{Account: e.Account(), ID: id}
-			given := cmd.Flags().Changed // also as empty, from a variable that is not set
-			if given("backup") && id == "" {
-				return e.Usage("--backup is empty: give the id of a backup, as \"tablerock backup list\" prints it")
-			}
-			if given("at") {
+			if at != "" {
 				var err error
 				if o.At, err = parseTime(at); err != nil || id != "" {
 					return e.Usage("--at %q: must be a time as 2026-01-02T03:04:05Z or \"2026-01-02 03:04\" (of this machine), and excludes --backup", at)
 				}
 			}
-			if given("until") {
+			if until != "" {
 				var err error
 				if o.Until, err = parseTime(until); err != nil || at != "" {
 					return e.Usage("--until %q: must be a time as 2026-01-02T03:04:05.1234567Z or \"2026-01-02 03:04:05\" (of this machine), and excludes --at", until)

@@ -117,29 +117,14 @@ func (c *Config) backupFlag() string {
 	return ""
 }
 
-// emptyFlag returns the name of a flag that is given without a value, or "". Its absence would
-// mean another server, such as one without TLS.
+// emptyFlag returns the name of a flag with secrets that is given without a value, or "". Its
+// absence would mean another server. The command line refuses the other flags.
 func (c *Config) emptyFlag() string {
-	if slices.Contains(c.Accounts, "") {
+	switch {
+	case slices.Contains(c.Accounts, ""):
 		return "account"
-	}
-	for _, f := range []struct{ name, value string }{
-		{pgbackend.Flag, c.Backend.URL},
-		{"cert", c.Cert},
-		{"key", c.Key},
-		{"oauth", c.OAuth},
-		{"accounts-file", c.AccountsFile},
-		{"backup-dir", c.BackupDir},
-		{"admin", c.Admin},
-		{"ready-file", c.ReadyFile},
-		{"faults", c.FaultsFile},
-		{"otlp-endpoint", c.OTLPEndpoint},
-		{"debug", c.azurite.debug},
-		{"location", c.azurite.location},
-	} {
-		if f.value == "" && c.flags != nil && c.flags.Changed(f.name) {
-			return f.name
-		}
+	case c.Backend.URL == "" && c.typed(pgbackend.Flag):
+		return pgbackend.Flag
 	}
 	return ""
 }
