@@ -45,7 +45,7 @@ policies are not copied.
 			if err != nil {
 				return usagef("%v", err)
 			}
-			src, dst := a.at(locations[0]), a.at(locations[1])
+			src, dst := a.at("--from", locations[0]), a.at("--to", locations[1])
 			if src.dataName() == dst.dataName() {
 				return usagef("--from and --to are both %s", src.dataName())
 			}
@@ -59,10 +59,10 @@ policies are not copied.
 	return cmd
 }
 
-// at returns a copy of a that uses the data at l.
-func (a *app) at(l where.Location) *app {
+// at returns a copy of a that uses the data at l, the value of a flag.
+func (a *app) at(flag string, l where.Location) *app {
 	of := *a
-	of.server, of.data, of.dirFlags = l.Server, l.Dir, "--from" // --to is created if it is missing
+	of.server, of.data, of.dirFlag, of.dirFlags = l.Server, l.Dir, flag, flag
 	account := filepath.Base(filepath.Clean(l.Dir))
 	if _, err := os.Stat(filepath.Join(l.Dir, filename.Manifest)); l.Server == nil && err == nil && sharedkey.IsAccountName(account) {
 		of.data, of.account = filepath.Dir(filepath.Clean(l.Dir)), account

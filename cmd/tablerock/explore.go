@@ -24,7 +24,7 @@ func newExplore(a *app) *cobra.Command {
 				if err != nil {
 					return usagef("%v", err)
 				}
-				of = a.at(locations[0])
+				of = a.at("--data", locations[0])
 			}
 			e.Version, _ = build()
 			err := e.Run(cmd.Context(), of.server, of.data, a.note)

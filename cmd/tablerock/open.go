@@ -29,7 +29,7 @@ func (a *app) missing() error { return hint.NoDatabase(a.dir(), a.dirFlags) }
 
 // read opens the database read-only, without its lock.
 func (a *app) read(work func(db *engine.DB) error) error {
-	if err := hint.Data(a.data); err != nil {
+	if err := hint.Data(a.dirFlag, a.data); err != nil {
 		return err
 	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), engine.Options{ReadOnly: true, SegmentBytes: smallLog})
@@ -133,10 +133,10 @@ func (a *app) write(o engine.Options, work func(db *engine.DB) error) error {
 
 // create opens the database for writing and creates it if there is none.
 func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
-	if err := hint.Data(a.data); err != nil {
+	if err := hint.Data(a.dirFlag, a.data); err != nil {
 		return err
 	}
-	if warning := hint.UnrelatedFiles(a.data, a.account); warning != "" {
+	if warning := hint.UnrelatedFiles(a.dirFlag, a.data, a.account); warning != "" {
 		a.note("%s", warning)
 	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), o)

@@ -39,7 +39,8 @@ type app struct {
 	server *where.Server // of the data; nil for the directory
 	typed  []string      // flags of the command line
 
-	dirFlags string   // that name the directory, for messages
+	dirFlag  string   // that names the directory data, for messages
+	dirFlags string   // that name the directory of the account, for messages
 	tables   []string // names of the tables, after one was not found
 }
 
@@ -51,7 +52,7 @@ const helpWidth = 100
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, dirFlags: "--data and --account"}
+	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, dirFlag: "--data", dirFlags: "--data and --account"}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -98,13 +98,13 @@ func Next(err error) string {
 	case errors.Is(err, store.ErrNewerFormat):
 		return "use a newer tablerock"
 	case errors.Is(err, store.ErrNotDatabase):
-		return "give another directory with --data, or empty this one"
+		return "give another directory, or empty this one"
 	case full && errors.Is(err, store.ErrOutcomeUnknown):
 		return "free space on that disk, and check whether the write is stored before you repeat it"
 	case full:
 		return "free space on that disk and try again"
 	case errors.Is(err, syscall.EROFS):
-		return "give another directory with --data, or make this one writable"
+		return "give another directory, or make this one writable"
 	case errors.Is(err, fs.ErrPermission):
 		return "check its owner and permissions"
 	case errors.Is(err, store.ErrOutcomeUnknown):
@@ -131,13 +131,13 @@ func Damaged(files ...string) string {
 // its parent directory.
 var ErrOneAccount = errors.New("the database of one account")
 
-// Data returns an error if dir cannot be the directory of --data.
-func Data(dir string) error {
+// Data returns an error if dir, the value of flag, cannot be a directory of data.
+func Data(flag, dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return fmt.Errorf("--data %s: %w: give the directory of the data, or a new one", dir, syscall.ENOTDIR)
+		return fmt.Errorf("%s %s: %w: give the directory of the data, or a new one", flag, dir, syscall.ENOTDIR)
 	}
 	if _, err := os.Stat(filepath.Join(dir, filename.Manifest)); err == nil {
-		return fmt.Errorf("--data %s: %w: give its parent directory", dir, ErrOneAccount)
+		return fmt.Errorf("%s %s: %w: give its parent directory", flag, dir, ErrOneAccount)
 	}
 	return unfinished(dir)
 }
@@ -184,10 +184,10 @@ func AzuriteData(dir, account string) string {
 	return fmt.Sprintf("%s has tables of Azurite, which are not served; to import them, stop the server and run: tablerock import %q --data %q", file, file, dir)
 }
 
-// UnrelatedFiles returns a warning if dir, in which the directory of an account is about to
-// be created, contains other files and no database: the user may have meant another
-// directory. It ignores hidden files.
-func UnrelatedFiles(dir, account string) string {
+// UnrelatedFiles returns a warning if dir, the value of flag, in which the directory of an
+// account is about to be created, contains other files and no database: the user may have meant
+// another directory. It ignores hidden files.
+func UnrelatedFiles(flag, dir, account string) string {
 	if _, err := os.Stat(filepath.Join(dir, account)); err == nil {
 		return ""
 	}
@@ -205,5 +205,5 @@ func UnrelatedFiles(dir, account string) string {
 	if !unrelated {
 		return ""
 	}
-	return fmt.Sprintf("--data %s contains other files and no database: creating %s beside them", dir, filepath.Join(dir, account))
+	return fmt.Sprintf("%s %s contains other files and no database: creating %s beside them", flag, dir, filepath.Join(dir, account))
 }

@@ -78,7 +78,7 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 		}
 	}
 	if !s.c.InMemory && local > 0 {
-		if err := hint.Data(s.c.Data); err != nil {
+		if err := hint.Data("--data", s.c.Data); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 	} else if azurite := hint.AzuriteData(s.c.Data, a.name); azurite != "" {
 		// With --quiet too: without the hint, the tables seem to be lost.
 		fmt.Fprintln(s.c.Stderr, "tablerock: "+azurite)
-	} else if warning := hint.UnrelatedFiles(s.c.Data, a.name); warning != "" {
+	} else if warning := hint.UnrelatedFiles("--data", s.c.Data, a.name); warning != "" {
 		s.c.say("%s", warning)
 	}
 	o.ReserveBytes = s.reserve() / int64(n)
