@@ -310,6 +310,22 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+// TestLoginAgain requires that a login ends the session whose cookie it replaces, and no other, and
+// that a login that fails ends none.
+func TestLoginAgain(t *testing.T) {
+	s := newSite(t)
+	before, other := s.owner(), s.owner()
+	if response, _ := s.post("login", object{"once": "wrong"}, "Cookie", before.cookie); response.StatusCode != http.StatusForbidden {
+		t.Errorf("a wrong login: %s", response.Status)
+	}
+	before.want(http.StatusOK, nil, "session", nil)
+	if response, text := s.post("login", object{"account": "first", "key": key}, "Cookie", before.cookie); response.StatusCode != http.StatusOK {
+		t.Fatalf("login: %s: %s", response.Status, text)
+	}
+	before.want(http.StatusUnauthorized, nil, "session", nil)
+	other.want(http.StatusOK, nil, "session", nil)
+}
+
 // TestExpiredSignature ends a session when its signature expires.
 func TestExpiredSignature(t *testing.T) {
 	s := newSite(t)

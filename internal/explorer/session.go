@@ -52,6 +52,7 @@ func (x *exchange) login() (any, error) {
 		return nil, Refuse(http.StatusForbidden, "LoginFailed", "The link is used or too old, or the account, key or signature is wrong.")
 	}
 	failures.Succeed(network)
+	x.end() // no browser can use it any more, and its jobs would go on
 	http.SetCookie(x.w, x.h.cookie(x.h.sessions.Begin(one), 0))
 	x.s = one
 	return x.session()
@@ -103,10 +104,15 @@ func (h *Handler) cookie(token string, maxAge int) *http.Cookie {
 	}
 }
 
-func (x *exchange) logout() (any, error) {
+// end ends the session whose cookie the browser has.
+func (x *exchange) end() {
 	for _, c := range x.r.CookiesNamed(x.h.cookieName()) {
 		x.h.sessions.End(c.Value)
 	}
+}
+
+func (x *exchange) logout() (any, error) {
+	x.end()
 	http.SetCookie(x.w, x.h.cookie("", -1))
 	return struct{}{}, nil
 }
