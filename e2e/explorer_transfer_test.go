@@ -45,6 +45,22 @@ func TestExplorerFormats(t *testing.T) {
 	p.wait(`document.querySelectorAll("#jobs progress").length > 0`)
 }
 
+// An export appears among the jobs without loading the page again, also when one has ended.
+func TestExplorerExportListed(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(5)})
+	files := p.downloads()
+	p.open("/ui/transfer?account=" + s.account + "&table=Orders")
+	p.wait(`document.querySelector("#jobs").innerText.includes("None yet")`)
+	for i, name := range []string{"first.csv", "second.csv"} {
+		p.enter(`form.export input[name="name"]`, name)
+		p.press("Export")
+		files(name)
+		p.wait(fmt.Sprintf(`(() => {
+			const jobs = [...document.querySelectorAll("#jobs .panel")].map((job) => job.innerText);
+			return jobs.length === %d && jobs.every((job) => job.includes("done")) && jobs[0].includes(%q); })()`, i+1, name))
+	}
+}
+
 func clearTable(t *testing.T, s *server, table string) {
 	t.Helper()
 	c := s.service(t).NewClient(table)

@@ -7,8 +7,8 @@ import * as api from "./api.js";
 export const formats = [["csv", "CSV, typed columns"], ["tsv", "CSV with tabs"], ["jsonl", "JSON, an entity a line"], ["json", "JSON array"], ["parquet", "Parquet"]];
 export const compressions = [["", "not compressed"], ["gz", "gzip"], ["zst", "Zstandard"]];
 
-/** The controls of an export of {filter, select} as a form. close is undefined on a page. */
-export function exportForm(table, query, close) {
+/** The controls of an export of {filter, select} as a form. close is undefined on a page. started is called when a job has begun. */
+export function exportForm(table, query, close, started) {
   const format = select({ name: "format" }, formats, "csv");
   const compression = select({ name: "compression" }, compressions, "");
   const name = h("input", { name: "name", spellcheck: "false", autocomplete: "off" });
@@ -30,6 +30,7 @@ export function exportForm(table, query, close) {
       const { job, url } = await api.post("export", {
         account: table.account, table: table.name, filter: query.filter, select: query.select, name: name.value, format: format.value, compression: compression.value,
       });
+      started?.();
       const { state } = await follow(job, (now) => showJob(box, now), stopped.signal);
       if (state === "done") h("a", { href: url, download: name.value }).click();
     } catch (error) {

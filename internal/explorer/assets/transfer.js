@@ -47,7 +47,7 @@ async function work() {
     await send();
     if (!(await watching)) await watch();
     upload = undefined;
-    await listJobs();
+    watchJobs();
   } catch (error) {
     fill(box, notice("error", error.message), message(`${bytes(upload.offset)} of ${bytes(upload.file.size)} are sent. Continue when the server answers again.`));
     byId("resume").hidden = false;
@@ -101,13 +101,24 @@ async function listJobs() {
   return own.some((job) => !ended(job));
 }
 
+let watching = false;
+let again = false; // there can be another job than those of the list
+
+/** Lists the jobs until all have ended. */
 async function watchJobs() {
+  again = true;
+  if (watching) return;
+  watching = true;
   try {
-    while (await listJobs()) await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    while (again) {
+      again = false;
+      if (await listJobs()) again = await new Promise((resolve) => { setTimeout(resolve, 1000, true); });
+    }
   } catch (error) {
     delete byId("jobs").dataset.ids;
     fill(byId("jobs"), notice("error", error.message));
   }
+  watching = false;
 }
 
 byId("name").textContent = table.name;
@@ -115,6 +126,6 @@ byId("crumb-account").textContent = table.account;
 document.title = `Import and export of ${table.name} · Tablerock`;
 const query = { filter: parameters.get("filter") ?? "", select: parameters.get("select") ?? "" };
 tabs("transfer", table, query.filter);
-fill(byId("export"), exportForm(table, query));
+fill(byId("export"), exportForm(table, query, undefined, watchJobs));
 ready();
 watchJobs();
