@@ -93,7 +93,7 @@ func writes() []Workload {
 		},
 		{
 			Name: "overwrite/passes=3", Op: "entity", Step: "100 entities", Parallel: 1, Start: Loaded,
-			run: overwrite, ops: func(n int) int { return 3 * n },
+			run: overwrite, ops: func(n int) int { return 3 * n }, least: batchLen,
 		},
 	}
 }
