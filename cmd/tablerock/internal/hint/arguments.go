@@ -38,10 +38,12 @@ func argument(kind, arg string) error {
 		return edm.CheckKey(edm.Key{Partition: arg})
 	case "ROWKEY":
 		return edm.CheckKey(edm.Key{Row: arg})
-	case "FILE", "FILE|-":
-		return NoConnectionString(kind[:len("FILE")], arg)
-	case "DEST", "SRC":
-		return NoConnectionString(kind, arg)
+	case "FILE", "FILE|-", "DEST", "SRC":
+		name := strings.TrimSuffix(kind, "|-")
+		if arg == "" {
+			return fmt.Errorf("%s is empty: give a path", name)
+		}
+		return NoConnectionString(name, arg)
 	}
 	return nil
 }
