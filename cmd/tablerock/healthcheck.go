@@ -35,6 +35,9 @@ expects.`,
 			if err != nil {
 				return usagef("%v", err)
 			}
+			if limit <= 0 {
+				return usagef("--timeout %s: must be above 0", limit)
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), limit)
 			defer cancel()
 			if err := health.Check(ctx, u, output.Cell); err != nil {
