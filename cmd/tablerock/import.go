@@ -166,7 +166,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 	})
 	elapsed := time.Since(begin)
 	if errors.Is(err, store.ErrEntityExists) {
-		err = hint.With(err, "use --mode replace or merge to overwrite it")
+		err = hint.With(err, "use --mode replace or merge to overwrite it, or --skip-bad to keep it")
 	}
 	if err != nil {
 		skipped.Summary(done)

@@ -74,7 +74,7 @@ func TestInterruptedAdvice(t *testing.T) {
 	for mode, want := range map[string]string{
 		"replace": `0 entities are stored in table Tab; import again to continue`,
 		"insert": `([023] entities are|1 entity is) stored in table Tab; ` +
-			`import again with --mode replace or merge, because insert refuses entities that exist`,
+			`import again with --mode replace or merge, or with --skip-bad, because insert refuses entities that exist`,
 	} {
 		want = `^` + want + `\ntablerock: interrupted\n$`
 		ctx, cancel := context.WithCancel(t.Context())

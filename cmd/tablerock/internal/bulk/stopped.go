@@ -25,9 +25,9 @@ func Stopped(rows int64, stored, table string, m transfer.Mode, err error) strin
 	case errors.Is(err, store.ErrEntityExists):
 		return text // the error has its own advice
 	case m == transfer.Insert && bad && rows > 0:
-		return text + "; correct that row and import again with --mode replace or merge, because insert refuses entities that exist"
+		return text + "; correct that row and import again with --mode replace or merge, or with --skip-bad, because insert refuses entities that exist"
 	case m == transfer.Insert && !bad:
-		return text + "; import again with --mode replace or merge, because insert refuses entities that exist"
+		return text + "; import again with --mode replace or merge, or with --skip-bad, because insert refuses entities that exist"
 	case bad:
 		return text + "; correct that row and import again, or use --skip-bad"
 	}
