@@ -51,7 +51,7 @@ type worker struct {
 	// reclaimed is the value of fullDisk.freed up to which space was reclaimed.
 	// +checklocks:mu
 	reclaimed uint64
-	// failures counts the steps that failed.
+	// failures counts the steps that set err to an error.
 	// +checklocks:mu
 	failures uint64
 	// +checklocks:mu
@@ -187,11 +187,10 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 		_ = db.full.reserve.Refill() // another program could take the space
 	}
 	w.mu.Lock()
-	if err == nil || ctx.Err() == nil {
-		w.err = err // not the end of a caller's ctx
-	}
-	if err != nil {
-		w.failures++
+	if err == nil || ctx.Err() == nil { // not the end of a caller's ctx
+		if w.err = err; err != nil {
+			w.failures++
+		}
 	}
 	if worked || err != nil {
 		w.cond.Broadcast()

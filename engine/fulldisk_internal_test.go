@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -113,6 +114,48 @@ func TestReclaimAfterFailedStep(t *testing.T) {
 			t.Errorf("after %v the disk stays full, although half of the rows were deleted", want)
 		}
 		must(t, "Close", db.Close())
+	}
+}
+
+// TestReclaimBesideEndedCtx ends the context of a step while a delete waits for a reclaim, after a step that failed. The error
+// of that step must not end the wait: the delete asked the worker to try again, and it has not done so yet.
+func TestReclaimBesideEndedCtx(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		fsys := errorfs.Wrap(disk, nil)
+		db, _ := openFullOn(t, disk, Options{FS: fsys, Testing: TestHooks{Manual: true}})
+		_, err := db.Apply(t.Context(), fullTable, store.Delete(fullKey(0), store.Any))
+		must(t, "Apply", err)
+		fsys.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool {
+			return op.Kind == "create" && strings.HasSuffix(op.Name, ".sst")
+		}, errorfs.Fault{Err: syscall.EIO}, false))
+		if err := stepAll(t.Context(), db); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("Step: %v, want %v", err, syscall.EIO)
+		}
+		db.opts.Testing.Manual = false // the delete waits, and does not do the steps
+		waited := make(chan error, 1)
+		go func() { waited <- db.waitReclaimed(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := db.step(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Step: %v, want %v", err, context.Canceled)
+		}
+		synctest.Wait()
+		must(t, "Step", stepAll(t.Context(), db))
+		if err := <-waited; err != nil {
+			t.Errorf("the wait ends with %v", err)
+		}
+		must(t, "Close", db.Close())
+	})
+}
+
+// stepAll does all steps that there are.
+func stepAll(ctx context.Context, db *DB) error {
+	for {
+		if worked, err := db.step(ctx); !worked || err != nil {
+			return err
+		}
 	}
 }
 
