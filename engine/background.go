@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // retryAfter is how long the background goroutine waits after a failure.
@@ -182,6 +183,8 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	}
 	if space.NoSpace(err) || err == nil && !worked && full {
 		worked, err = db.reclaimStep(err)
+	} else if full && errors.Is(err, store.ErrCorrupt) {
+		_, _ = db.reclaimStep(nil) // the damage ends a reclaim, as if all were reclaimed
 	}
 	if worked && !db.full.reserve.Full() {
 		_ = db.full.reserve.Refill() // another program could take the space
@@ -217,8 +220,8 @@ func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 	}
 	if err != nil {
 		w.abortCompaction()
-		// It may have been a reclaim, whose rest must follow, unless the disk has no space for it.
-		w.reclaimNext = w.reclaimNext || !space.NoSpace(err)
+		// It may have been a reclaim, whose rest must follow, unless the disk has no space for it, or damage is in the way.
+		w.reclaimNext = w.reclaimNext || !space.NoSpace(err) && !errors.Is(err, store.ErrCorrupt)
 		return false, fmt.Errorf("compact: %w", err)
 	}
 	db.refresh() // some jobs install several times

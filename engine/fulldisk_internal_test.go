@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -148,6 +153,75 @@ func TestReclaimBesideEndedCtx(t *testing.T) {
 		}
 		must(t, "Close", db.Close())
 	})
+}
+
+// TestReclaimOfDamage deletes rows of a full disk of whose sstables one is damaged. The reclaim must not be repeated for ever, and
+// when another program has taken space, one more delete is accepted each time that all is reclaimed but what is damaged.
+func TestReclaimOfDamage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		failed := 0
+		db, rows := openFullOn(t, disk, Options{FS: disk, Logger: slog.New(&countHandler{message: "background work failed", n: &failed})})
+		synctest.Wait()
+		damageFirst(t, disk)
+		n := 0
+		remove := func() {
+			t.Helper()
+			err := store.ErrCorrupt
+			for ; errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrNoSpace) && n < rows; n++ {
+				_, err = db.Apply(t.Context(), fullTable, store.Delete(fullKey(n), store.Any))
+			}
+			if err != nil {
+				t.Errorf("delete %d of %d: %v", n, rows, err)
+			}
+			synctest.Wait()
+		}
+		for n < rows/4 {
+			remove()
+		}
+		if !db.full.full.Load() {
+			t.Fatal("the disk is not full")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if failed == 0 || failed > 5 {
+			t.Errorf("%d reclaims fail in a minute", failed)
+		}
+		for i := range 4 {
+			must(t, "Remove", disk.Remove(fmt.Sprintf("db/%06d.reserve", 8-i)))
+		}
+		disk.SetCapacity(disk.Used())
+		for range 5 {
+			remove()
+		}
+		must(t, "Close", db.Close())
+	})
+}
+
+// damageFirst damages a block of the first sstable that is not small: a reclaim reads it first.
+func damageFirst(t *testing.T, disk *vfs.Mem) {
+	t.Helper()
+	m, err := manifest.Read(disk, "db")
+	must(t, "read manifest", err)
+	files := slices.DeleteFunc(m.Files, func(f manifest.File) bool { return f.Size < 10_000 })
+	first := slices.MinFunc(files, func(a, b manifest.File) int { return bytes.Compare(a.Smallest, b.Smallest) })
+	must(t, "Patch", disk.Patch("db/"+filename.Make(filename.SSTable, first.Number), first.Size/2, []byte("damaged")))
+}
+
+// countHandler counts the log records with a message.
+type countHandler struct {
+	slog.Handler
+	message string
+	n       *int
+}
+
+func (h *countHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *countHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		*h.n++
+	}
+	return nil
 }
 
 // stepAll does all steps that there are.
