@@ -68,7 +68,8 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 		return LoadResult{}, &store.OpError{Err: err}
 	}
 	l := &load{db: db}
-	info := db.logged.Load().Lookup(table)
+	logged := db.logged.Load()
+	info := logged.Lookup(table)
 	if info == nil {
 		return LoadResult{}, l.failure(batch.ErrTableGone)
 	}
@@ -87,7 +88,8 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 		Install:      l.install,
 		Installed:    func(r bulkload.Result) { o.Installed(LoadResult(r)) },
 	}, entities)
-	return LoadResult(result), l.failure(stop(err))
+	// Each result says that the table exists.
+	return LoadResult(result), db.refuse(logged.Pending(db.log.Published()), l.failure(stop(err)))
 }
 
 // load is one Load.

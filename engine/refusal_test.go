@@ -13,8 +13,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestRefusalInNewTable refuses writes of a table whose creation is not durable. The refusals say that the table exists, so
-// they wait for the sync, and have an unknown outcome if it fails.
+// TestRefusalInNewTable refuses writes of a table whose creation is not durable. The refusals say that the table exists, and so
+// does a Load that writes nothing: they wait for the sync, and have an unknown outcome if it fails.
 func TestRefusalInNewTable(t *testing.T) {
 	large := entity("p", "large", 1, 0)
 	for i := range edm.MaxProperties {
@@ -41,7 +41,8 @@ func TestRefusalInNewTable(t *testing.T) {
 			mu.Lock()
 			shut = true
 			mu.Unlock()
-			created, single, several, load := make(chan error, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1)
+			created, single, several := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+			load, nothing, failing := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 			go func() { created <- db.CreateTable(t.Context(), "Fresh") }()
 			<-held
 			go func() {
@@ -56,6 +57,14 @@ func TestRefusalInNewTable(t *testing.T) {
 				_, err := db.Load(t.Context(), "Fresh", sequence([]edm.Entity{large}), engine.LoadOptions{})
 				load <- err
 			}()
+			go func() {
+				_, err := db.Load(t.Context(), "Fresh", sequence(nil), engine.LoadOptions{})
+				nothing <- err
+			}()
+			go func() {
+				_, err := db.Load(t.Context(), "Fresh", func(yield func(edm.Entity, error) bool) { yield(edm.Entity{}, errKilled) }, engine.LoadOptions{})
+				failing <- err
+			}()
 			synctest.Wait()
 			mu.Lock()
 			shut = false
@@ -64,7 +73,9 @@ func TestRefusalInNewTable(t *testing.T) {
 			if err := <-created; !errors.Is(err, store.ErrOutcomeUnknown) {
 				t.Errorf("CreateTable: %v, want %v", err, store.ErrOutcomeUnknown)
 			}
-			for what, got := range map[string]chan error{"Apply": single, "ApplyBatches": several, "Load": load} {
+			for what, got := range map[string]chan error{
+				"Apply": single, "ApplyBatches": several, "Load": load, "Load of nothing beside": nothing, "Load of a failing sequence beside": failing,
+			} {
 				if err := <-got; !errors.Is(err, store.ErrOutcomeUnknown) {
 					t.Errorf("%s of %v: %v, want %v", what, op.Kind, err, store.ErrOutcomeUnknown)
 				}
