@@ -115,6 +115,14 @@ func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.H
 			return pin.Value().(*head), pin, nil, nil
 		}
 	}
+	return r.loadHead(g, key, whole, pin, keep)
+}
+
+// loadHead is head for one that must be read. With keep it ends the load of pin.
+func (r *Reader) loadHead(g int, key []byte, whole bool, pin cache.Handle, keep bool) (h *head, _ cache.Handle, stored *storedGroup, err error) {
+	filled := !keep
+	defer pin.FailUnless(&filled)
+	e := &r.index.Groups[g]
 	from, to := e.Before, e.HeadEnd()
 	switch {
 	case e.Len > maxStoredBytes:
@@ -138,14 +146,12 @@ func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.H
 		}
 	}
 	if err != nil {
-		if keep {
-			pin.Fail()
-		}
 		stored.free()
 		return nil, cache.Handle{}, nil, err
 	}
 	if keep {
 		pin.Fill(h, r.memBytes(h))
+		filled = true
 		r.heads[g].Set(pin)
 	}
 	return h, pin, stored, nil
@@ -222,16 +228,18 @@ func (r *Reader) headByRows(g int, key []byte, whole, fill bool, uses uint32) (*
 
 // loadHeapUnit loads a heap unit of h into a block of the cache, or ends the load.
 func (r *Reader) loadHeapUnit(pin cache.Handle, h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) error {
+	filled := false
+	defer pin.FailUnless(&filled)
 	p, err := r.decompress(pin.Bytes(), u.Off, u.Stored, stored, "heap unit")
 	if err == nil {
 		err = r.damagedUnit(u, h.CheckHeapUnit(u, p, u.First, u.End))
 	}
 	if err != nil {
-		pin.Fail()
 		return err
 	}
 	copy(pin.Bytes(), p) // of itself if it was compressed
 	pin.Fill(nil, 0)
+	filled = true
 	return nil
 }
 
@@ -275,13 +283,14 @@ func (r *Reader) valueBlock(e *rowgroup.ValueBlock, stored *storedGroup, fill bo
 	if pin, ok = r.o.Cache.Acquire(key, e.Raw, fill); ok {
 		return pin, nil
 	}
+	defer pin.FailUnless(&ok)
 	p, err := r.decompress(pin.Bytes(), e.Off, e.Stored, stored, "value block")
 	if err != nil {
-		pin.Fail()
 		return cache.Handle{}, err
 	}
 	copy(pin.Bytes(), p) // of itself if it was compressed
 	pin.Fill(nil, 0)
+	ok = true
 	return pin, nil
 }
 

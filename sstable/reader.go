@@ -240,6 +240,7 @@ func (r *Reader) loadBounds(fill bool) (*groupbounds.Bounds, cache.Handle, error
 	if ok {
 		return pin.Value().(*groupbounds.Bounds), pin, nil
 	}
+	defer pin.FailUnless(&ok)
 	p := pin.Bytes()
 	err := r.readSection(p, int64(at.off), "bounds")
 	if err == nil {
@@ -247,11 +248,11 @@ func (r *Reader) loadBounds(fill bool) (*groupbounds.Bounds, cache.Handle, error
 		if s, err = groupbounds.Decode(p[:len(p)-sumBytes], len(r.index.Groups)); err == nil {
 			s.Assign(r.o.Stamp)
 			pin.Fill(s, s.MemBytes())
+			ok = true
 			return s, pin, nil
 		}
 		err = r.corruptf(int64(at.off), "bounds: %v", err)
 	}
-	pin.Fail()
 	return nil, cache.Handle{}, err
 }
 

@@ -218,6 +218,14 @@ func (h Handle) Replace(old Handle, value any, extra int) {
 // block, one becomes its loader.
 func (h Handle) Fail() { h.e.shard.fail(h.e) }
 
+// FailUnless is Fail unless filled is set. A loader defers it and sets filled with Fill, so that
+// others do not wait for ever if it panics.
+func (h Handle) FailUnless(filled *bool) {
+	if !*filled {
+		h.Fail()
+	}
+}
+
 // Pin returns another Handle of the block of h, which is not empty. It has to be released too.
 func (h Handle) Pin() Handle {
 	h.e.pins.Add(1)
