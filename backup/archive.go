@@ -57,10 +57,12 @@ func (a *targetArchive) Put(ctx context.Context, name string, chunk io.Reader) e
 		return err
 	}
 	same, err := sameBytes(object, chunk)
-	if err = errors.Join(err, object.Close()); err == nil && !same {
-		err = fmt.Errorf("%w: %s; archive this one in another directory", ErrOtherHistory, name)
+	if err == nil && !same {
+		if _, err = io.Copy(io.Discard, chunk); err == nil { // a damaged chunk says so at its end
+			err = fmt.Errorf("%w: %s; archive this one in another directory", ErrOtherHistory, name)
+		}
 	}
-	return err
+	return errors.Join(err, object.Close())
 }
 
 // sameBytes reports whether two readers have the same bytes to their ends.
