@@ -19,6 +19,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -108,23 +109,60 @@ func (m *manifest) first() time.Time {
 type histories struct {
 	began  map[string]*manifest // by the name of each backup, the oldest one of its history
 	oldest map[string]*manifest // of each account
+	names  map[string]bool      // the results of manifest.history
+	unread map[string]error     // by the name of each backup, why its manifest cannot be read, as because of damage
 }
 
-// histories reads the manifests of these names, which are sorted. It omits damaged ones.
-func (r *Repository) histories(ctx context.Context, names []string) *histories {
-	h := &histories{began: make(map[string]*manifest), oldest: make(map[string]*manifest)}
+// histories reads the manifests of these names, which are sorted.
+func (r *Repository) histories(ctx context.Context, names []string) (*histories, error) {
+	h := &histories{
+		began: make(map[string]*manifest), oldest: make(map[string]*manifest), names: make(map[string]bool), unread: make(map[string]error),
+	}
 	last := make(map[string]*manifest) // by account, the beginning of the history so far
 	for _, name := range names {
 		m, err := r.manifest(ctx, name)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed since names
 			continue
+		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, feature.ErrNewerFormat), errors.Is(err, ErrNotBackup):
+			h.unread[name] = err
+			continue
+		case err != nil:
+			return nil, err
 		}
 		if before := last[m.Account]; before == nil || before.history() != m.history() {
 			last[m.Account] = m
 		}
-		h.began[name], h.oldest[m.Account] = last[m.Account], cmp.Or(h.oldest[m.Account], m)
+		h.began[name], h.oldest[m.Account], h.names[m.history()] = last[m.Account], cmp.Or(h.oldest[m.Account], m), true
 	}
-	return h
+	return h, nil
+}
+
+// checkHidden returns an error if the account may have had another database at a moment than the
+// manifests say: that of its last backup before, or else of its first one, cannot be read, and the
+// archive has the history of a database of which none can be.
+func (r *Repository) checkHidden(ctx context.Context, h *histories, names []string, account string, until time.Time) error {
+	var unread error
+	for _, name := range slices.Backward(names) {
+		of, id, _ := splitManifestName(name)
+		if of != account {
+			continue
+		}
+		unread = h.unread[name]
+		if id <= backupID(until) {
+			break
+		}
+	}
+	if unread == nil {
+		return nil
+	}
+	prefix, objects, err := r.archived(ctx, account)
+	for _, object := range objects {
+		if !h.names[path.Join(account, path.Dir(strings.TrimPrefix(object.Name, prefix)))] {
+			return unread
+		}
+	}
+	return err
 }
 
 func (m *manifest) history() string {
@@ -148,7 +186,10 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	var list []*manifest
 	damaged := make(map[string][]error) // by account
 	first := make(map[string]*manifest) // the oldest backup that is too late
-	known := r.histories(ctx, names)
+	known, err := r.histories(ctx, names)
+	if err != nil {
+		return nil, err
+	}
 	from := func(m *manifest) time.Time {
 		if o.ID != "" {
 			return m.first()
@@ -179,6 +220,14 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	for _, account := range slices.Sorted(maps.Keys(damaged)) {
 		if !chosen[account] {
 			errs = append(errs, damaged[account]...)
+		}
+	}
+	for _, m := range list {
+		if o.ID != "" {
+			break // it says which database is wanted
+		}
+		if err := r.checkHidden(ctx, known, names, m.Account, o.Until); err != nil {
+			errs = append(errs, fmt.Errorf("it is not known which database account %s had then; name a backup: %w", m.Account, err))
 		}
 	}
 	for _, account := range slices.Sorted(maps.Keys(first)) {

@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -212,7 +213,7 @@ func TestRestoreUntilOfReplacedDatabase(t *testing.T) {
 	a.ok(other.CreateTable(t.Context(), "Things"))
 	_, err = other.Apply(t.Context(), "Things", store.Insert(edm.Entity{Key: edm.Key{Row: "other"}}))
 	a.ok(errors.Join(err, other.Close()))
-	a.put("a")
+	earliest := a.put("a")
 	a.backup()
 	before := a.put("b")
 	a.ok(a.db.Close())
@@ -224,6 +225,18 @@ func TestRestoreUntilOfReplacedDatabase(t *testing.T) {
 		t.Errorf("restored %q and %q, want the writes of each database", first, second)
 	}
 	a.ok(a.db.Close())
+
+	objects, err := a.target.List(t.Context(), account+"/backups/")
+	a.ok(err)
+	a.target.Patch(objects[0].Name, []byte("damage"))
+	for _, until := range []time.Time{earliest, before} {
+		if _, err := a.r.Restore(t.Context(), a.disk, "damaged", backup.RestoreOptions{Until: until}); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("Restore without the manifest of the first database: %v, want %v", err, store.ErrCorrupt)
+		}
+	}
+	if got := a.restored("later", after); got != "c other" {
+		t.Errorf("restored %q without the manifest of the first database", got)
+	}
 }
 
 // TestRestoreUntilOfReturnedDatabase puts a database in the place of another one that was away for
@@ -253,6 +266,38 @@ func TestRestoreUntilOfReturnedDatabase(t *testing.T) {
 		}
 	}
 	a.ok(a.db.Close())
+
+	// Without the manifest of the other database, its hour must not pass for one of the first.
+	objects, err := a.target.List(t.Context(), account+"/backups/")
+	a.ok(err)
+	r, err := backup.Open(t.Context(), &failOnce{Target: a.target, name: objects[1].Name})
+	a.ok(err)
+	if _, err := r.Restore(t.Context(), a.disk, "failed", backup.RestoreOptions{Until: during}); !errors.Is(err, errOnce) {
+		t.Errorf("Restore: %v, want %v", err, errOnce)
+	}
+	a.target.Patch(objects[1].Name, []byte("damage"))
+	if _, err := a.r.Restore(t.Context(), a.disk, "damaged", backup.RestoreOptions{Until: during}); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Restore: %v, want %v", err, store.ErrCorrupt)
+	}
+	if first, second := a.restored("before", before), a.restored("after", after); first != "a b" || second != "a b c" {
+		t.Errorf("restored %q and %q with a damaged manifest between", first, second)
+	}
+}
+
+var errOnce = errors.New("injected")
+
+// failOnce is a Target that fails to read an object, once.
+type failOnce struct {
+	backup.Target
+	name string
+}
+
+func (f *failOnce) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if name == f.name {
+		f.name = ""
+		return nil, errOnce
+	}
+	return f.Target.Get(ctx, name)
 }
 
 // TestFirstPossibleTime asks for a moment before the first backup of a restored database, whose
