@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path"
 	"path/filepath"
@@ -128,7 +129,7 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 	} else if warning := hint.UnrelatedFiles("--data", s.c.Data, a.name); warning != "" {
 		s.c.say("%s", warning)
 	}
-	o.ReserveBytes = s.reserve() / int64(n)
+	o.ReserveBytes = reserve(vfs.OS(), filepath.ToSlash(s.c.Data)) / int64(n)
 	dir := filepath.ToSlash(filepath.Join(s.c.Data, a.name))
 	if s.archive != nil {
 		o.Archive = s.archive(a.name)
@@ -155,12 +156,16 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 	return db, err
 }
 
-// reserve returns the bytes that all accounts keep.
-func (s *databaseSet) reserve() int64 {
-	if volume, err := vfs.OS().Space(filepath.ToSlash(s.c.Data)); err == nil {
-		return min(maxReserve, volume.Total/reserveShare)
+// reserve returns the bytes that all accounts keep on the volume of dir, which may not exist yet.
+func reserve(fsys vfs.FS, dir string) int64 {
+	volume, err := fsys.Space(dir)
+	for ; errors.Is(err, fs.ErrNotExist) && path.Dir(dir) != dir; volume, err = fsys.Space(dir) {
+		dir = path.Dir(dir)
 	}
-	return maxReserve
+	if err != nil {
+		return maxReserve
+	}
+	return min(maxReserve, volume.Total/reserveShare)
 }
 
 // close closes all databases. Those on disk are flushed.
