@@ -112,6 +112,29 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
+// TestVerifyFindsMissingFile removes one sstable and damages another while the database is open. Both are findings.
+func TestVerifyFindsMissingFile(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	for _, partition := range []string{"p", "q"} {
+		fill(t, db, partition, 10, 100)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	names := files(t, disk, "db", ".sst")
+	if len(names) != 2 {
+		t.Fatalf("files are %v, want two", names)
+	}
+	b := readFile(t, disk, "db/"+names[0])
+	check(t, "Patch", disk.Patch("db/"+names[0], 100, []byte{b[100] ^ 1}))
+	check(t, "Remove", disk.Remove("db/"+names[1]))
+	r, err := db.Verify(t.Context())
+	for _, name := range names {
+		if err != nil || !slices.ContainsFunc(r.Findings, func(f engine.Finding) bool { return f.File == name }) {
+			t.Errorf("Verify without %s, and with damage of %s: %+v, %v", names[1], names[0], r, err)
+		}
+	}
+}
+
 // TestVerifyBesideFlushAndClose flushes and closes the database while Verify opens the
 // log. That the file is missing is not damage.
 func TestVerifyBesideFlushAndClose(t *testing.T) {

@@ -73,8 +73,12 @@ func (t *Tree) verifyFile(ctx context.Context, s *runs.SST, out *Verified) error
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.Number), err)
 	}
 	f, err := t.o.FS.Open(t.path(s.Number))
-	if errors.Is(err, fs.ErrNotExist) && manifest.Unlisted(t.o.FS, t.o.Dir, s.Number) {
-		return nil // a writer beside this reader has compacted it
+	if errors.Is(err, fs.ErrNotExist) {
+		if manifest.Unlisted(t.o.FS, t.o.Dir, s.Number) {
+			return nil // a writer beside this reader has compacted it
+		}
+		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "the manifest lists it, but there is no such file")
+		return out.note(err)
 	}
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.Number), err)
