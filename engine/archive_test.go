@@ -1,13 +1,16 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -15,6 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // memArchive is an archive in memory.
@@ -235,5 +239,34 @@ func TestOpenWithoutArchive(t *testing.T) {
 	left := len(files(t, disk, "db", ".wal")) + len(files(t, disk, "db", ".load"))
 	if waiting < 4 || left > 1 || len(report.Findings) > 0 {
 		t.Errorf("%d files waited, %d are left; %v", waiting, left, report.Findings)
+	}
+}
+
+// TestUnreadSegmentAtOpen cannot read a segment that waits for the archive when the database is opened. The log says that the
+// archive lacks it, and the next Open archives it.
+func TestUnreadSegmentAtOpen(t *testing.T) {
+	a := &memArchive{err: errors.New("injected")}
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	var logged bytes.Buffer
+	o := manual(fsys)
+	o.Archive, o.Logger = a, slog.New(slog.NewTextHandler(&logged, nil))
+	db := mustCreate(t, o)
+	fill(t, db, "p", 100, 2000)
+	check(t, "Close", db.Close())
+	a.fail(nil)
+	name := files(t, fsys, "db", ".wal")[1]
+	fsys.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == "open" && op.Name == "db/"+name }, errorfs.Fault{Err: syscall.EIO}, false))
+	db = mustOpen(t, "db", o)
+	drain(t, db)
+	check(t, "Close", db.Close())
+	if want := "missing in the archive"; !strings.Contains(logged.String(), want) || !strings.Contains(logged.String(), name) {
+		t.Errorf("the log does not say that %s is %s: %s", name, want, &logged)
+	}
+	before := len(a.names)
+	db = mustOpen(t, "db", o)
+	drain(t, db)
+	check(t, "Close", db.Close())
+	if a.ranges(t); len(a.names) != before+1 {
+		t.Errorf("the next Open archives %d chunks, want 1", len(a.names)-before)
 	}
 }

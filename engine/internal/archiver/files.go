@@ -133,6 +133,9 @@ func (a *Archiver) Recover(m *manifest.Manifest) error {
 			if err := a.o.FS.Remove(path.Join(a.o.Dir, name)); err != nil {
 				return fmt.Errorf("remove stale segment: %w", err)
 			}
+		default:
+			a.o.Logger.Error("a segment cannot be read and is missing in the archive: open the database again, or make a backup",
+				"dir", a.o.Dir, "chunk", name, "cause", err)
 		}
 	}
 	a.mu.Lock()
