@@ -93,9 +93,17 @@ func (l *Log) leadGroup() {
 	l.mu.Lock()
 	group := l.takeQueueLocked()
 	l.mu.Unlock()
+	// After a panic, which the caller may survive, the others must not wait for ever.
+	err := errPanic
+	defer func() { l.endGroup(group, err) }()
+	err = l.syncGroup(group)
+}
 
-	err := l.syncGroup(group)
+// errPanic is the failure of the log if its leader panics.
+var errPanic = errors.New("the goroutine that synced the log panicked")
 
+// endGroup ends the lead of a group that was synced with the error err, and applies it.
+func (l *Log) endGroup(group []*Commit, err error) {
 	l.mu.Lock()
 	if err != nil {
 		// The outcome of every waiter is unknown: its record may be on disk.
