@@ -42,8 +42,8 @@ type LoadResult struct {
 // Load writes entities to a table, each as by an InsertOrReplace, with 35 to 70 % of the CPU time that Apply and the
 // flushes after it need. Use it where no transaction is needed: nothing passes the log.
 //
-// Load collects the entities in pieces of about 64 MiB, writes each piece to sstables, and installs it. An install is one
-// moment: readers and writers see all of its entities or none, and they are durable. All entities of an install have one
+// Load collects the entities in pieces that take about 64 MiB, writes each piece to sstables, and installs it. An install is
+// one moment: readers and writers see all of its entities or none, and they are durable. All entities of an install have one
 // Timestamp, and so one ETag. Snapshots and cursors that began before do not see them. Entities in the order of their keys
 // need less CPU time and memory than others.
 //
@@ -54,8 +54,8 @@ type LoadResult struct {
 // Load waits while compactions are behind.
 //
 // Load calls the sequence in the caller's goroutine. When it asks for the next entity, it keeps of those before only the
-// strings of names and a PartitionKey. It takes up to 140 MiB of memory beside Options.MemoryBytes. Close waits until Load
-// has ended, which it does at the next entity.
+// strings of names and a PartitionKey. It takes up to 140 MiB of memory beside Options.MemoryBytes and the garbage of the Go
+// heap, each Load of several at a time. Close waits until Load has ended, which it does at the next entity.
 func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], o LoadOptions) (LoadResult, error) {
 	if err := ctx.Err(); err != nil {
 		return LoadResult{}, err

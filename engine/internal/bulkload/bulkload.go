@@ -22,8 +22,8 @@ type Options struct {
 	// Table is the name of the table and ID its id.
 	Table string
 	ID    uint32
-	// InstallBytes is the size of a piece of encoded entities. Two pieces are in memory at
-	// the same time.
+	// InstallBytes is the size of a piece of encoded entities, or if they are not sorted about that
+	// of the memory for a piece. Two pieces are in memory at the same time.
 	InstallBytes int64
 	Shapes       *codec.ShapeCache
 	// Begin returns the files of a piece of about the given number of rows and bytes, and
@@ -102,6 +102,8 @@ type row struct {
 	chunk, off uint32
 	shape      uint32 // index in the shapes of the part
 }
+
+const rowBytes = 32 // memory of a row
 
 // entry returns the encoding of a row and of the rows after it in its chunk.
 func (p *part) entry(r *row) []byte { return p.chunks[r.chunk].bytes[r.off:] }

@@ -31,6 +31,7 @@ type collector struct {
 	streaming bool
 	rows      int   // of the piece
 	bytes     int64 // of the piece
+	held      int64 // memory of the part beside its chunks
 
 	key       []byte // the key of the entity, with the Partition in [:partLen]
 	partition string
@@ -114,9 +115,8 @@ func (c *collector) encode(e *edm.Entity, shape *codec.Shape, props edm.Properti
 		p.chunks = append(p.chunks, next)
 	}
 	at := len(p.chunks) - 1
-	dst := p.chunks[at].bytes
-	from := len(dst)
-	dst = codec.AppendPut(dst, c.key, shape, props)
+	from := len(p.chunks[at].bytes)
+	dst := codec.AppendPut(p.chunks[at].bytes, c.key, shape, props)
 	size := len(dst) - from
 	// As in Apply: only an entity near the limit needs the exact sum.
 	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes {
@@ -124,12 +124,21 @@ func (c *collector) encode(e *edm.Entity, shape *codec.Shape, props edm.Properti
 			return c.refusal(e)
 		}
 	}
+	if from > 0 && cap(dst) > cap(p.chunks[at].bytes) { // it does not fit
+		next, err := c.memory.take(c.ctx)
+		if err != nil {
+			return err
+		}
+		p.chunks = append(p.chunks, next)
+		dst, at, from = append(next.bytes, dst[from:]...), at+1, 0
+	}
 	p.chunks[at].bytes = dst
 	r := row{chunk: uint32(at), off: uint32(from), shape: c.shapeID(shape)}
 	if !p.sorted {
 		r.prefix = p.prefix(c.key)
 	}
 	p.rows = append(p.rows, r)
+	c.held += rowBytes
 	c.rows++
 	c.bytes += int64(size)
 	return nil
@@ -145,6 +154,7 @@ func (c *collector) shapeID(shape *codec.Shape) uint32 {
 		id = uint32(len(c.part.shapes))
 		c.part.shapes = append(c.part.shapes, shape)
 		c.shapes[shape] = id
+		c.held += 2 * int64(shape.MemBytes()) // in the order of the entity, and sorted
 	}
 	c.lastShape, c.lastID = shape, id
 	return id
@@ -193,11 +203,13 @@ func (c *collector) refusal(e *edm.Entity) error {
 func (c *collector) cut() error {
 	p := c.part
 	switch {
-	case c.bytes >= c.o.InstallBytes || len(p.chunks) > c.memory.perInstall:
+	case c.bytes >= c.o.InstallBytes || len(p.chunks) > c.memory.perInstall,
+		!p.sorted && c.bytes+c.held >= c.o.InstallBytes+c.o.InstallBytes/16:
 		return c.send(true)
 	case !p.sorted:
 		return nil
-	case c.streaming && p.full(), !c.streaming && c.bytes >= min(minSorted, c.o.InstallBytes/4):
+	case c.streaming && (p.full() || len(p.chunks) > 1 || c.held >= minSorted),
+		!c.streaming && (c.bytes >= min(minSorted, c.o.InstallBytes/4) || c.held >= c.o.InstallBytes/2):
 		c.streaming = true
 		return c.send(false)
 	}
@@ -220,7 +232,7 @@ func (c *collector) send(end bool) error {
 	case <-c.ctx.Done():
 		return c.ctx.Err()
 	}
-	c.part, c.partRows = nil, len(p.rows)+len(p.rows)/8
+	c.part, c.partRows, c.held = nil, len(p.rows)+len(p.rows)/8, 0
 	if end {
 		c.streaming, c.rows, c.bytes = false, 0, 0
 	}
