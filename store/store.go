@@ -83,7 +83,8 @@ type TableStats struct {
 type Query struct {
 	// Filter keeps the entities that match; nil keeps all.
 	Filter *filter.Expr
-	// Select names the custom properties of the rows; nil selects all. Rows always
+	// Select names the custom properties of the rows; nil selects all, and an empty
+	// Select none. The rows have those that exist, in their stored order. Rows always
 	// have Key and Timestamp.
 	Select []string
 	// From is the key at which to start, inclusive. Nil starts at the first entity
@@ -96,9 +97,10 @@ type Query struct {
 	// ErrInvalid if it is negative, as are Budget and BudgetBytes.
 	Limit int
 	// Budget is the maximum number of entities to examine, also those that do not
-	// match; 0 means no limit. Entities that the Store excludes without reading
-	// them, as by the bounds of a group of entities, do not count. An entity of which
-	// the Store reads several versions, in several files, can count for each of them.
+	// match; 0 means no limit. Entities outside the Ranges of Filter do not count, nor
+	// do those that the Store excludes without reading them, as by the bounds of a
+	// group of entities. An entity of which the Store reads several versions, in
+	// several files, can count for each of them.
 	Budget int
 	// BudgetBytes is the size of the rows to return; 0 means no limit. The row that
 	// reaches it is the last one, so the rows exceed it by less than one row. A Store
@@ -120,10 +122,11 @@ type Cursor interface {
 	Row() edm.Row
 	// Resume returns the From of the query that continues this one. Call it after Next
 	// has returned false, also after a page without rows. Without an error, nil means
-	// that no entity can follow. If Err is the error of ctx or ErrUnavailable, nil means
-	// that no row was returned and the query must be repeated with its own From, because
-	// the first key of a descending order may be unknown. After another error Resume has
-	// no meaning.
+	// that no entity in the Ranges of the Filter can follow, as after a page that ends
+	// with the last of them; another key is in these ranges and is not From. If Err is
+	// the error of ctx or ErrUnavailable, nil means that no row was returned and the
+	// query must be repeated with its own From, because the first key of a descending
+	// order may be unknown. After another error Resume has no meaning.
 	Resume() *edm.Key
 	// Err returns the error that ended the iteration, the error of ctx if ctx ended
 	// before the end of the result, and nil at the end of the result, at Limit, at
