@@ -43,8 +43,8 @@ type Options struct {
 	CacheBytes int64
 	// SegmentBytes is the size of a log segment and of the memory that mirrors
 	// it, from 64 KiB to 1 GiB. At most three segments wait for their flush, and
-	// the memory of one is kept for the next. The default is a sixteenth of
-	// MemoryBytes, at most 64 MiB.
+	// the memory of one is kept for the next. A batch that is larger takes a segment of
+	// its size, beyond MemoryBytes. The default is a sixteenth of MemoryBytes, at most 64 MiB.
 	SegmentBytes int64
 	// FileBytes is the size at which sstables are cut, from 64 KiB to 64 MiB. The
 	// index and the filter of an sstable are read at once. The default is 32 MiB.
