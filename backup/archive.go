@@ -32,20 +32,22 @@ var ErrOtherHistory = errors.New("the archive has the history of another copy of
 // not reach, because it is too early or too late or a chunk is missing.
 var ErrOutOfRange = rollforward.ErrOutOfRange
 
-// NewArchive returns the archive of an account in a Target, for engine.Options.Archive.
-func NewArchive(t Target, account string) engine.Archive {
-	return &targetArchive{t, path.Join(account, archiveDir)}
-}
+// NewArchive returns the archive of an account in a Target, for engine.Options.Archive. Its calls
+// fail if the name of the account is not an element of a name (CheckName).
+func NewArchive(t Target, account string) engine.Archive { return &targetArchive{t, account} }
 
 type targetArchive struct {
-	t   Target
-	dir string
+	t       Target
+	account string
 }
 
 // Put implements engine.Archive. A chunk is archived again if a crash, or an error after
 // the effect, hid that it was archived.
 func (a *targetArchive) Put(ctx context.Context, name string, chunk io.Reader) error {
-	name = path.Join(a.dir, name)
+	if err := checkAccount(a.account); err != nil {
+		return err
+	}
+	name = path.Join(a.account, archiveDir, name)
 	found, err := a.t.List(ctx, name)
 	if err != nil {
 		return err
@@ -283,6 +285,9 @@ func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uin
 // sequence number up to last. So Restore knows that nothing is missing up to that moment,
 // even if nothing was written for long. DB.Flush archives what is not archived.
 func PutMark(ctx context.Context, t Target, account string, fsys vfs.FS, dir string, last uint64, at time.Time) error {
+	if err := checkAccount(account); err != nil {
+		return err
+	}
 	db, err := dbmanifest.Read(fsys, dir)
 	if err != nil {
 		return err
@@ -297,6 +302,9 @@ func PutMark(ctx context.Context, t Target, account string, fsys vfs.FS, dir str
 // will not archive, because they were flushed without an archive, make a backup: the archive
 // goes on after it.
 func (r *Repository) Reaches(ctx context.Context, account string, fsys vfs.FS, dir string) (last uint64, err error) {
+	if err := checkAccount(account); err != nil {
+		return 0, err
+	}
 	db, err := dbmanifest.Read(fsys, dir)
 	if err != nil {
 		return 0, err

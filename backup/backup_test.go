@@ -130,6 +130,36 @@ func TestCreateCopiesWhatIsNew(t *testing.T) {
 	}
 }
 
+// TestAccountNames checks that a name that is no element of an object's name stores and removes
+// nothing: its backups would not be listed, and the name "" would be that of all accounts.
+func TestAccountNames(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.fill("a", 3)
+	e.mustCreate(r)
+	e.mustCreate(r)
+	want, err := e.target.List(t.Context(), "")
+	e.ok(err)
+	for _, name := range []string{"", ".", "..", "a/b", "../" + account, account + "/../b", account + "/", "a b"} {
+		_, create := r.Create(t.Context(), backup.Source{Account: name, DB: e.db, FS: e.disk, Scratch: "data/.backup", Clock: time.Now}, nil)
+		_, prune := r.Prune(t.Context(), name, 1)
+		_, fork := r.Fork(t.Context(), name, e.disk, "data/"+account)
+		_, reaches := r.Reaches(t.Context(), name, e.disk, "data/"+account)
+		put := backup.NewArchive(e.target, name).Put(t.Context(), "00000000/x", strings.NewReader("x"))
+		mark := backup.PutMark(t.Context(), e.target, name, e.disk, "data/"+account, 1, e.now)
+		for call, err := range map[string]error{"Create": create, "Prune": prune, "Fork": fork, "Reaches": reaches, "Archive.Put": put, "PutMark": mark} {
+			if err == nil {
+				t.Errorf("%s of account %q: no error", call, name)
+			}
+		}
+		got, err := e.target.List(t.Context(), "")
+		e.ok(err)
+		if !slices.Equal(got, want) {
+			t.Fatalf("account %q: the objects are %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestCreateReplacesTruncatedObjects checks that the next backup stores a file again whose
 // object has another size.
 func TestCreateReplacesTruncatedObjects(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 
 // Source is a database to back up.
 type Source struct {
-	Account string
+	Account string // an element of a name (CheckName)
 	DB      *engine.DB
 	FS      vfs.FS // of the database
 	// Scratch is a directory on the volume of the database, for hard links to its files
@@ -48,6 +48,9 @@ type Progress func(done, total int64)
 // unless the write of its manifest, the last step, returned an error after its effect. What
 // was copied is not copied again by the next call.
 func (r *Repository) Create(ctx context.Context, s Source, progress Progress) (Info, error) {
+	if err := checkAccount(s.Account); err != nil {
+		return Info{}, err
+	}
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	c := &creation{Repository: r, Source: s, progress: progress}

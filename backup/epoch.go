@@ -23,6 +23,9 @@ import (
 // those that follow in the copy. Call it before the database is opened with an archive. A
 // database that does not exist is none.
 func (r *Repository) Fork(ctx context.Context, account string, fsys vfs.FS, dir string) (forked bool, err error) {
+	if err := checkAccount(account); err != nil {
+		return false, err
+	}
 	m, err := dbmanifest.Read(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -35,6 +36,15 @@ const (
 	archiveDir = "archive"
 	timeLayout = "20060102T150405.0000000Z"
 )
+
+// checkAccount verifies that the name of an account is an element of a name. The objects of another one would be
+// among those of an account, or where no method looks for them.
+func checkAccount(account string) error {
+	if strings.Contains(account, "/") || CheckName(account) != nil {
+		return fmt.Errorf("%q is not a name of an account", account)
+	}
+	return nil
+}
 
 // fileName returns the name of the object of a file.
 func fileName(account string, id [16]byte, kind filename.Kind, number, hash uint64) string {

@@ -16,9 +16,12 @@ type Pruned struct {
 // and the archived chunks that no other backup needs. It removes no file if a manifest that it keeps is damaged,
 // because that backup may need the file. After an error, call it again to go on.
 func (r *Repository) Prune(ctx context.Context, account string, keep int) (Pruned, error) {
+	var p Pruned
+	if err := checkAccount(account); err != nil {
+		return p, err
+	}
 	r.writes.Lock()
 	defer r.writes.Unlock()
-	var p Pruned
 	names, err := r.names(ctx, account)
 	if err != nil {
 		return p, err
