@@ -63,8 +63,8 @@ type options struct {
 	seed         uint64
 }
 
-// WithAccount replaces the development account by one with this name, and with this
-// key in base64.
+// WithAccount replaces the development account by one with this name, of 3 to 24 lower-case
+// letters and digits, and with this key in base64, of at least 32 bytes.
 func WithAccount(name, key string) Option {
 	return func(o *options) { o.account, o.key = name, key }
 }
