@@ -283,7 +283,8 @@ func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uin
 
 // PutMark notes in the archive of the database in dir that each write up to a moment has a
 // sequence number up to last. So Restore knows that nothing is missing up to that moment,
-// even if nothing was written for long. DB.Flush archives what is not archived.
+// even if nothing was written for long. DB.Flush gives the archive what it does not have, and
+// does not wait for it: Stats.ArchiveWaiting is 0 when the archive has it.
 func PutMark(ctx context.Context, t Target, account string, fsys vfs.FS, dir string, last uint64, at time.Time) error {
 	if err := checkAccount(account); err != nil {
 		return err
