@@ -28,9 +28,10 @@ type Options struct {
 	Logger *slog.Logger
 	// MemoryBytes is the memory of the database's own block cache, its log segments
 	// and their indexes, at least 1 MiB. SegmentBytes and CacheBytes divide it.
-	// Indexes and filters of sstables, some 2 bytes an entity and more with keys of
-	// hundreds of bytes, and the garbage of the Go heap are not part of it. The default
-	// is 128 MiB, or more if SegmentBytes and CacheBytes need more.
+	// Not part of it are indexes and filters of sstables, some 2 bytes an entity and more
+	// with keys of hundreds of bytes, the names of properties in each sstable, once for each
+	// set of names, and garbage of the Go heap. The default is 128 MiB, or more if
+	// SegmentBytes and CacheBytes need more.
 	MemoryBytes int64
 	// Cache is a block cache to share with other databases of this process. It is
 	// not part of MemoryBytes. The default is a cache of CacheBytes for this
