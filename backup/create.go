@@ -76,6 +76,9 @@ type creation struct {
 }
 
 func (c *creation) run(ctx context.Context) (Info, error) {
+	if err := c.Check(ctx); err != nil {
+		return Info{}, err
+	}
 	if err := removeAll(c.FS, c.Scratch); err != nil {
 		return Info{}, fmt.Errorf("remove %s: %w", c.Scratch, err)
 	}
@@ -273,6 +276,9 @@ func (c *creation) read(from string, f *file, store func(r io.Reader) error) err
 // finish writes the manifest. Its id is greater than those of the backups before, also if
 // the clock was ahead when they were made.
 func (c *creation) finish(ctx context.Context, m *manifest, now time.Time) (Info, error) {
+	if err := c.Check(ctx); err != nil { // copying took a while
+		return Info{}, err
+	}
 	names, err := c.names(ctx, c.Account)
 	if err != nil {
 		return Info{}, err

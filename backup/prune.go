@@ -22,6 +22,9 @@ func (r *Repository) Prune(ctx context.Context, account string, keep int) (Prune
 	}
 	r.writes.Lock()
 	defer r.writes.Unlock()
+	if err := r.Check(ctx); err != nil {
+		return p, err
+	}
 	names, err := r.names(ctx, account)
 	if err != nil {
 		return p, err

@@ -96,6 +96,17 @@ func Init(ctx context.Context, target Target) (*Repository, error) {
 	return Open(ctx, target) // another process can have made it
 }
 
+// Check returns an error that matches ErrNotBackup if the target is not the backup directory any
+// more that was opened: its volume can have been unmounted, or another one mounted in its place.
+// Create and Prune call it.
+func (r *Repository) Check(ctx context.Context) error {
+	now, err := Open(ctx, r.target)
+	if err == nil && now.id != r.id {
+		err = fmt.Errorf("%w of this process: it has the id %x, and the one that was opened here has %x", ErrNotBackup, now.id, r.id)
+	}
+	return err
+}
+
 // get returns the bytes of an object, at most limit and one more.
 func get(ctx context.Context, target Target, name string, limit int64) ([]byte, error) {
 	r, err := target.Get(ctx, name)

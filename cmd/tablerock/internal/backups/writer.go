@@ -146,7 +146,22 @@ func RemoveLeftovers(data, account string) error {
 }
 
 // Archive returns the archive of an account.
-func (w *Writer) Archive(account string) engine.Archive { return backup.NewArchive(w.target, account) }
+func (w *Writer) Archive(account string) engine.Archive {
+	return &archive{backup.NewArchive(w.target, account), w}
+}
+
+// archive refuses chunks while another directory is in the place of the one that is locked.
+type archive struct {
+	engine.Archive
+	w *Writer
+}
+
+func (a *archive) Put(ctx context.Context, name string, chunk io.Reader) error {
+	if err := a.w.repo.Check(ctx); err != nil {
+		return of(a.w.dir, err)
+	}
+	return a.Archive.Put(ctx, name, chunk)
+}
 
 // Fork gives the database of an account in dir a new epoch, and reports so, if the directory has
 // later writes of its epoch.
@@ -158,6 +173,9 @@ func (w *Writer) Fork(ctx context.Context, account, dir string) (bool, error) {
 // PutMark notes that the archive of the database of an account in dir has each write up to a
 // moment, once it has those up to the sequence number last.
 func (w *Writer) PutMark(ctx context.Context, account, dir string, last uint64, at time.Time) error {
+	if err := w.repo.Check(ctx); err != nil {
+		return of(w.dir, err)
+	}
 	return of(w.dir, backup.PutMark(ctx, w.target, account, vfs.OS(), filepath.ToSlash(dir), last, at))
 }
 

@@ -3,11 +3,16 @@ package backups
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -27,5 +32,47 @@ func TestLockedRestore(t *testing.T) {
 	err := of("backups", &vfs.LockedError{Name: "restored.restoring/one/LOCK", Holder: "pid 7"})
 	if !errors.Is(err, store.ErrLocked) || strings.Contains(err.Error(), "backup directory") || strings.Contains(hint.Next(err), "backup directory") {
 		t.Errorf("the error is %q, the advice %q", err, hint.Next(err))
+	}
+}
+
+// TestDirectoryReplaced has another backup directory in the place of the one that is locked, as after
+// a change of disks: nothing is written or removed there, because no restore would accept it.
+func TestDirectoryReplaced(t *testing.T) {
+	ctx, root := t.Context(), t.TempDir()
+	dir, data := filepath.Join(root, "backups"), filepath.Join(root, "data")
+	db, err := engine.Open(filepath.Join(data, "acct"), engine.Options{SegmentBytes: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	dbs, quiet := []Database{{"acct", db}}, func(string, int64, int64) {}
+	writer := func() *Writer {
+		t.Helper()
+		w, err := NewWriter(ctx, dir, data)
+		if err == nil {
+			_, err = w.Create(ctx, data, dbs, quiet)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		return w
+	}
+	w := writer()
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	other := writer()
+	_, create := w.Create(ctx, data, dbs, quiet)
+	_, prune := w.Prune(ctx, "acct", 1)
+	put := w.Archive("acct").Put(ctx, "00000000/chunk", strings.NewReader("chunk"))
+	mark := w.PutMark(ctx, "acct", filepath.Join(data, "acct"), 1, time.Now())
+	for i, err := range []error{create, prune, put, mark} {
+		if !errors.Is(err, backup.ErrNotBackup) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if list, err := other.repo.List(ctx, ""); err != nil || len(list) != 1 {
+		t.Errorf("the other directory has the backups %v, %v", list, err)
 	}
 }
