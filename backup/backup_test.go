@@ -448,6 +448,35 @@ func TestOtherDirectories(t *testing.T) {
 	}
 }
 
+// TestDamagedMarker damages the 40 bytes that mark a backup directory. Its backups can be restored all
+// the same, unless they are of several directories, and nothing more is stored there.
+func TestDamagedMarker(t *testing.T) {
+	e := newEnv(t)
+	info := e.mustCreate(e.open())
+	put(t, e.target, "TABLEROCK-BACKUP", "damaged")
+	r, err := backup.Open(t.Context(), e.target)
+	e.ok(err)
+	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); err != nil {
+		t.Errorf("Restore: %v", err)
+	}
+	report, err := r.Verify(t.Context(), "", nil)
+	if err != nil || len(report.Findings) != 1 || report.Findings[0].Object != "TABLEROCK-BACKUP" {
+		t.Errorf("Verify = %+v, %v", report, err)
+	}
+	if _, err := backup.Init(t.Context(), e.target); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Init: %v", err)
+	}
+	name := account + "/backups/" + info.ID
+	b := e.bytes(name)
+	e.target = backuptest.NewTarget(8, 0)
+	e.mustCreate(e.open())
+	put(t, e.target, name, string(b))
+	put(t, e.target, "TABLEROCK-BACKUP", "damaged")
+	if _, err := backup.Open(t.Context(), e.target); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Open with the backups of two directories: %v", err)
+	}
+}
+
 // TestRestoreWithoutSpace restores to a disk with too little space. It makes no directory.
 func TestRestoreWithoutSpace(t *testing.T) {
 	e := newEnv(t)

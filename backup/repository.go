@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
 // ErrNotBackup means that a directory is not a backup directory: it has no marker.
@@ -28,6 +30,7 @@ var ErrNoBackup = errors.New("no such backup")
 type Repository struct {
 	target Target
 	id     [16]byte
+	damage error      // of the marker: its id is that of the manifests
 	writes sync.Mutex // held by Create and Prune, so that Prune keeps the files of a backup under way
 }
 
@@ -57,7 +60,8 @@ func (m *manifest) info() Info {
 	}
 }
 
-// Open opens the backup directory in target. The error matches ErrNotBackup if it is none.
+// Open opens the backup directory in target. The error matches ErrNotBackup if it is none. If the
+// marker is damaged, but all manifests have the id of one directory, it can be read.
 func Open(ctx context.Context, target Target) (*Repository, error) {
 	b, err := get(ctx, target, markerName, markerLen)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,17 +70,49 @@ func Open(ctx context.Context, target Target) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := decodeMarker(b)
+	r := &Repository{target: target}
+	if r.id, err = decodeMarker(b); errors.Is(err, corrupt.ErrCorrupt) {
+		r.damage = err
+		err = r.takeID(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{target: target, id: id}, nil
+	return r, nil
 }
 
-// Init opens the backup directory in target, and makes one if target has no objects. If it
-// has others, the error matches ErrNotBackup.
+// takeID takes the id from the manifests. The error is that of the marker, unless they have one.
+func (r *Repository) takeID(ctx context.Context) error {
+	names, err := r.names(ctx, "")
+	if err != nil {
+		return errors.Join(r.damage, err)
+	}
+	ids := make(map[string]bool)
+	for _, name := range names {
+		b, err := get(ctx, r.target, name, maxManifestBytes)
+		if err != nil {
+			return errors.Join(r.damage, err)
+		}
+		if m, err := decodeManifest(name, b); err == nil {
+			ids[m.Directory] = true
+		}
+	}
+	if len(ids) != 1 {
+		return r.damage
+	}
+	for id := range ids {
+		_, err = hex.Decode(r.id[:], []byte(id)) // decodeManifest has checked its length
+	}
+	return err
+}
+
+// Init opens the backup directory in target to write to it, and makes one if target has no objects.
+// If it has others, the error matches ErrNotBackup. The marker must not be damaged.
 func Init(ctx context.Context, target Target) (*Repository, error) {
 	r, err := Open(ctx, target)
+	if err == nil {
+		err = r.damage
+	}
 	if !errors.Is(err, ErrNotBackup) {
 		return r, err
 	}

@@ -31,6 +31,9 @@ type Finding struct {
 // beside Prune of another process: what is removed meanwhile is not missing.
 func (r *Repository) Verify(ctx context.Context, account string, progress Progress) (Report, error) {
 	var report Report
+	if r.damage != nil {
+		report.Findings = append(report.Findings, Finding{Object: markerName, What: whatOf(r.damage)})
+	}
 	names, err := r.names(ctx, account)
 	if err != nil {
 		return report, err
