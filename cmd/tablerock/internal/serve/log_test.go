@@ -180,13 +180,18 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// TestConnectionLimit checks that connections leave files to the databases: one that cannot open a
+// file for a write is read-only until the server is started again.
 func TestConnectionLimit(t *testing.T) {
-	for _, c := range []struct{ asked, files, want int }{{8192, 20000, 8192}, {8192, 1024, 768}, {10, 1024, 10}, {10, 1, 1}} {
+	for _, c := range []struct{ asked, files, accounts, want int }{
+		{8192, 20000, 1, 8192}, {8192, 1024, 1, 768}, {10, 1024, 1, 10}, {10, 1, 1, 1},
+		{8192, 64, 1, 24}, {8192, 1024, 100, 192},
+	} {
 		var out bytes.Buffer
-		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}}
+		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts)}
 		s.log, _, _ = s.openLog()
 		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
-			t.Errorf("%d connections with %d files: %d, want %d; log %q", c.asked, c.files, got, c.want, &out)
+			t.Errorf("%d connections with %d files and %d accounts: %d, want %d; log %q", c.asked, c.files, c.accounts, got, c.want, &out)
 		}
 	}
 }

@@ -247,10 +247,10 @@ func (s *service) wait(ctx context.Context, failed <-chan error) error {
 }
 
 // connections returns the limit of connections for a process that may open that many
-// files. It leaves a quarter of the files to the databases, which fail if they cannot open
-// one.
+// files. It leaves a quarter of the files, and at least 32 and 8 for each account, to the
+// databases, which fail if they cannot open one.
 func (s *service) connections(files int) int {
-	limit := max(1, files/4*3)
+	limit := max(1, min(files/4*3, files-32-8*len(s.dbs)))
 	if s.MaxConns <= limit {
 		return s.MaxConns
 	}
