@@ -36,3 +36,16 @@ func TestBackupVerifyUnseen(t *testing.T) {
 		t.Errorf("exit code %d and %q, want %d and the error of the output", code, stderr.String(), exitFailure)
 	}
 }
+
+// TestRestoreBelowFile restores to a place that cannot exist. No unfinished restore is there.
+func TestRestoreBelowFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"restore", filepath.Join(file, "backups"), filepath.Join(file, "restored")}, nil, io.Discard, &stderr)
+	if code == exitOK || strings.Contains(stderr.String(), "unfinished") {
+		t.Errorf("exit code %d and %q", code, &stderr)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -300,7 +301,8 @@ that time and the archive that "tablerock serve --backup-dir" keeps with the bac
 			}
 			err := e.restore(cmd.Context(), args[0], args[1], o)
 			state := "nothing is restored"
-			if dir := filepath.Clean(args[1]) + backup.Restoring; !missing(dir) {
+			dir := filepath.Clean(args[1]) + backup.Restoring
+			if _, unseen := os.Stat(dir); unseen == nil {
 				state = dir + " is unfinished: the same command goes on, or remove it"
 				if err != nil && !errors.Is(err, context.Canceled) {
 					e.Note("%s is unfinished: a restore to %s goes on there, or remove it", dir, args[1])
