@@ -27,6 +27,9 @@ func Run(ctx context.Context, c Config) error {
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)
 	defer signal.Stop(hangUps)
+	broken := make(chan os.Signal, 1) // else the process ends when nobody reads its log any more
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	if err := c.applyAzurite(); err != nil {
 		return err
 	}
