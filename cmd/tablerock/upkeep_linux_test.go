@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,4 +116,39 @@ func TestInterruptedUpkeep(t *testing.T) {
 			t.Errorf("%s: exit code %d and %q, want %q", args, code, &stderr, want)
 		}
 	}
+}
+
+// TestCheckpointOfDamage copies a damaged file to another file system. The command says that it
+// leaves a part of the copy, which would refuse the next try.
+func TestCheckpointOfDamage(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "tablerock-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(other)
+	data, dest := filepath.Join(t.TempDir(), "data"), filepath.Join(other, "copy")
+	importLarge(t, data)
+	files, err := filepath.Glob(filepath.Join(data, "*", "*.sst"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	largest := slices.MaxFunc(files, func(a, b string) int { return len(read(t, a)) - len(read(t, b)) })
+	b := read(t, largest)
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(largest, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"checkpoint", dest, "--data", data}, nil, io.Discard, &stderr)
+	if code != exitCorrupt || !strings.Contains(stderr.String(), dest+" is unfinished and not a database: remove it before the next try") {
+		t.Errorf("exit code %d and %q", code, &stderr)
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

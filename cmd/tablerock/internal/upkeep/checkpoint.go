@@ -29,7 +29,7 @@ the account:
 
 Files are linked without being read: "tablerock verify" finds damage in them. On another
 file system they are copied, and a copy is compared with the hash of its file. After an
-interruption remove DEST before the next try.`,
+interruption or an error, remove DEST before the next try.`,
 		Args: e.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := e.Write(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error { return e.checkpoint(cmd.Context(), db, args[0]) })
@@ -57,6 +57,9 @@ func (e *Env) checkpoint(ctx context.Context, db *engine.DB, dest string) error 
 	state := "nothing is copied"
 	if bytesIn(dest) > before {
 		state = dest + " is unfinished and not a database: remove it before the next try"
+		if err != nil && !errors.Is(err, context.Canceled) {
+			e.Note("%s", state)
+		}
 	}
 	return hint.Interrupted(err, state)
 }
