@@ -226,3 +226,51 @@ func TestFilterOfDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterAfterWalk filters rows of a file and of a memtable, of which some neighbours match often
+// and others rarely. So the query walks from row to row, and then goes on by columns behind a row of
+// the memtable: no row is returned again.
+func TestFilterAfterWalk(t *testing.T) {
+	const rows, neighbours = 3000, 150
+	seed := testSeed(t)
+	for round := range uint64(16 / stride(4)) {
+		rnd := rand.New(rand.NewPCG(seed, round))
+		db := flushedRows(t, rows, 4<<20)
+		matches := make([]bool, rows)
+		put := func(of func(row int) bool) {
+			share := 0.0
+			for i := range rows {
+				if i%neighbours == 0 {
+					share = []float64{0, .02, .1, .3, .45, .6, .8, 1}[rnd.IntN(8)]
+				}
+				if of(i) {
+					matches[i] = rnd.Float64() < share
+					n := int64(2)
+					if matches[i] {
+						n = 1
+					}
+					apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), n, i%60)))
+				}
+			}
+		}
+		put(func(int) bool { return true })
+		check(t, "Flush", db.Flush(t.Context()))
+		check(t, "Compact", db.Compact(t.Context()))
+		put(func(row int) bool { return row/400%2 == int(round%2) })
+		for _, reverse := range []bool{false, true} {
+			returned := make([]int, rows)
+			c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse("N eq 1L"), Reverse: reverse})
+			for c.Next() {
+				i, err := strconv.Atoi(c.Row().Key().Row)
+				check(t, "row key", err)
+				returned[i]++
+			}
+			check(t, "Query", errors.Join(c.Err(), c.Close()))
+			for i, n := range returned {
+				if n > 1 || n == 1 != matches[i] {
+					t.Fatalf("TABLEROCK_SEED=%d, round %d, reverse %t: row %d was returned %d times, matches %t", seed, round, reverse, i, n, matches[i])
+				}
+			}
+		}
+	}
+}
