@@ -32,7 +32,8 @@ func TestPanicOfLoader(t *testing.T) {
 	var entries []entry
 	for i := range 90 {
 		entries = append(entries, newEntry("p", fmt.Sprintf("%06d", i), uint64(i+1), false, edm.Properties{
-			{Name: "a", Value: edm.Int64(int64(i))}, {Name: "s", Value: edm.String(g.text(200))},
+			{Name: "a", Value: edm.Int64(int64(i))},
+			{Name: "s", Value: edm.String(g.text(200))},
 			{Name: "b", Value: edm.Binary(g.bytes(100 + i%40*200))},
 		}))
 	}

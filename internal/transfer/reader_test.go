@@ -78,7 +78,8 @@ func TestReadCSV(t *testing.T) {
 			`3-3 "p" "s" b=Edm.Binary("") d=Edm.Double(NaN)`,
 		}},
 		{
-			"a time with too many digits", head + ",T@DateTime\np,1,2024-01-31T12:00:00.123456789Z\np,2,2024-01-31T12:00:00.123456700Z\n", transfer.ReadOptions{},
+			"a time with too many digits", head + ",T@DateTime\np,1,2024-01-31T12:00:00.123456789Z\np,2,2024-01-31T12:00:00.123456700Z\n",
+			transfer.ReadOptions{},
 			[]string{`f:2: column "T": ` + longTime, `3-3 "p" "2" T=Edm.DateTime(2024-01-31T12:00:00.1234567Z)`},
 		},
 		{

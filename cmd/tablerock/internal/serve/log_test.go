@@ -184,8 +184,12 @@ func TestSize(t *testing.T) {
 // file for a write is read-only until the server is started again.
 func TestConnectionLimit(t *testing.T) {
 	for _, c := range []struct{ asked, files, accounts, want int }{
-		{8192, 20000, 1, 8192}, {8192, 1024, 1, 768}, {10, 1024, 1, 10}, {10, 1, 1, 1},
-		{8192, 64, 1, 24}, {8192, 1024, 100, 192},
+		{8192, 20000, 1, 8192},
+		{8192, 1024, 1, 768},
+		{10, 1024, 1, 10},
+		{10, 1, 1, 1},
+		{8192, 64, 1, 24},
+		{8192, 1024, 100, 192},
 	} {
 		var out bytes.Buffer
 		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts)}
