@@ -20,7 +20,7 @@ func TestWorkloads(t *testing.T) {
 	const seed = 1
 	n, names := 2_000, bench.ShapeNames()
 	if testing.Short() {
-		n, names = 500, names[:1]
+		n, names = 1_000, names[:1]
 	}
 	for _, name := range names {
 		shape, err := bench.ShapeOf(name, n)
