@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,11 +131,16 @@ func TestCheckpointOfDamage(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatalf("files %v, %v", files, err)
 	}
-	largest := slices.MaxFunc(files, func(a, b string) int { return len(read(t, a)) - len(read(t, b)) })
-	b := read(t, largest)
-	b[len(b)/2] ^= 1
-	if err := os.WriteFile(largest, b, 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range files {
+		b := read(t, name)
+		if len(b) < 1<<20 {
+			continue // of the catalog
+		}
+		// A compaction meanwhile can drop a file whose rows are all replaced, but not every file.
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var stderr strings.Builder
 	code := run(t.Context(), []string{"checkpoint", dest, "--data", data}, nil, io.Discard, &stderr)
