@@ -124,6 +124,9 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--accounts-file: %w", err)
 	}
+	if strings.TrimSpace(string(text)) == "" { // as while another program writes it
+		return nil, usagef("--accounts-file %s is empty; without an account it needs a line that starts with #", name)
+	}
 	var list []account
 	for i, line := range strings.Split(string(text), "\n") {
 		line = strings.TrimSpace(line)

@@ -81,6 +81,7 @@ func TestReloadAccounts(t *testing.T) {
 		{"a short key", "first:" + flagKey + "\nanother:c2VjcmV0", 0o600, kept, 403, 200, 200},
 		{"twice the same account", "first:" + flagKey + "\nfirst:" + flagKey, 0o600, kept, 403, 200, 200},
 		{"a file for everybody", "first:" + flagKey, 0o644, kept, 403, 200, 200},
+		{"an empty file", "\n", 0o600, kept, 403, 200, 200},
 		{"no account", "# none\n", 0o600, done, 403, 403, 403},
 		{"both again", "first:" + flagKey + "\nanother:" + fileKey, 0o600, done, 200, 403, 200},
 	} {
