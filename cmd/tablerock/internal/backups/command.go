@@ -299,6 +299,9 @@ that time and the archive that "tablerock serve --backup-dir" keeps with the bac
 					return e.Usage("--until %q: must be a time as 2026-01-02T03:04:05.1234567Z or \"2026-01-02 03:04:05\" (of this machine), and excludes --at", until)
 				}
 			}
+			if inside(args[1], args[0]) {
+				return e.Usage("%s is inside the backup directory %s; name a directory elsewhere", args[1], args[0])
+			}
 			err := e.restore(cmd.Context(), args[0], args[1], o)
 			state := "nothing is restored"
 			dir := filepath.Clean(args[1]) + backup.Restoring
