@@ -58,7 +58,11 @@ const maxDurableOps = 2000
 
 // measure runs the workloads and prints one line for each.
 func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) error {
-	chosen, err := choose(shape, r.Data.Len(), splitList(only))
+	names, err := splitList("--only", only)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(shape, r.Data.Len(), names)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,11 @@ type queryFlags struct {
 
 // query returns the query of the flags.
 func (f *queryFlags) query() (store.Query, error) {
-	q := store.Query{Select: splitList(f.selected), Reverse: f.reverse, Limit: f.top}
+	selected, err := splitList("--select", f.selected)
+	if err != nil {
+		return store.Query{}, err
+	}
+	q := store.Query{Select: selected, Reverse: f.reverse, Limit: f.top}
 	if f.filter != "" {
 		e, err := filter.Parse(f.filter)
 		if err != nil {

@@ -25,7 +25,11 @@ type exportFlags struct{ format, where, selected string }
 
 // query returns the query of the flags.
 func (f *exportFlags) query() (store.Query, error) {
-	q := store.Query{Select: splitList(f.selected)}
+	selected, err := splitList("--select", f.selected)
+	if err != nil {
+		return store.Query{}, err
+	}
+	q := store.Query{Select: selected}
 	if f.where != "" {
 		e, err := filter.Parse(f.where)
 		if err != nil {

@@ -147,13 +147,16 @@ func (s *source) reader(o transfer.ReadOptions) (*transfer.Reader, error) {
 	return transfer.NewParquetReader(s.file, s.bytes, o), nil
 }
 
-// splitList splits names at commas. It returns nil for none.
-func splitList(s string) []string {
-	var list []string
-	for name := range strings.SplitSeq(s, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			list = append(list, name)
+// splitList splits the names in the value of a flag at commas. It returns nil for no value.
+func splitList(flag, value string) ([]string, error) {
+	if value == "" {
+		return nil, nil
+	}
+	list := strings.Split(value, ",")
+	for i, name := range list {
+		if list[i] = strings.TrimSpace(name); list[i] == "" {
+			return nil, usagef("%s %q: name %d is empty; write names separated by commas", flag, value, i+1)
 		}
 	}
-	return list
+	return list, nil
 }
