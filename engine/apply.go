@@ -54,7 +54,7 @@ func (db *DB) apply(ctx context.Context, b *batch.Batch, table string, ops []sto
 	if err := db.waitCommit(b.Commit); err != nil {
 		return nil, err
 	}
-	db.afterCommit(b.Use())
+	db.gate.Committed(b.Use())
 	return b.Results(0), nil
 }
 

@@ -206,7 +206,7 @@ func (g *group) wait() {
 			}
 		}
 		if err == nil {
-			g.db.afterCommit(r.b.Use())
+			g.db.gate.Committed(r.b.Use())
 		}
 		g.db.putBatch(r.b)
 	}

@@ -29,12 +29,14 @@ type worker struct {
 	// compaction is the compaction under way, other than that of Compact.
 	// +checklocks:stepMu
 	compaction *jobtimer.Timer
-	// reclaiming is the value of fullDisk.freed that the reclaim under way began with.
+	// reclaiming is the value of space.Gate.Freed that the reclaim under way began with.
 	// reclaimNext is set while its compaction has not begun.
 	// +checklocks:stepMu
 	reclaiming uint64
 	// +checklocks:stepMu
 	reclaimNext bool
+	// polling is set while a timer will wake the worker.
+	polling atomic.Bool
 	// flushLimit is how much space was left for a flush that failed on a full disk.
 	// +checklocks:stepMu
 	flushLimit int64
@@ -49,7 +51,7 @@ type worker struct {
 	// err is the error of the last step, nil after one that succeeded.
 	// +checklocks:mu
 	err error
-	// reclaimed is the value of fullDisk.freed up to which space was reclaimed.
+	// reclaimed is the value of space.Gate.Freed up to which space was reclaimed.
 	// +checklocks:mu
 	reclaimed uint64
 	// failures counts the steps that set err to an error.
@@ -177,7 +179,7 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	defer w.stepMu.Unlock()
 	db.state.Retire() // those that rotated and Load have replaced
 	worked, err = db.flushStep(ctx)
-	full := db.full.full.Load() || !db.full.reserve.Full()
+	full := db.gate.Full() || !db.gate.Reserve.Full()
 	if !worked && (err == nil || space.NoSpace(err)) && (w.compaction != nil || !full && err == nil) {
 		worked, err = db.compactionStep(ctx)
 	}
@@ -186,8 +188,8 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	} else if full && errors.Is(err, store.ErrCorrupt) {
 		_, _ = db.reclaimStep(nil) // the damage ends a reclaim, as if all were reclaimed
 	}
-	if worked && !db.full.reserve.Full() {
-		_ = db.full.reserve.Refill() // another program could take the space
+	if worked && !db.gate.Reserve.Full() {
+		_ = db.gate.Reserve.Refill() // another program could take the space
 	}
 	w.mu.Lock()
 	if err == nil || ctx.Err() == nil { // not the end of a caller's ctx

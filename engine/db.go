@@ -69,7 +69,7 @@ type DB struct {
 	log     *commitlog.Log
 
 	work   worker
-	full   fullDisk
+	gate   space.Gate // of a disk that may be full
 	stalls stall.Counter
 	seal   idleseal.Sealer
 	// archive is nil when read-only.

@@ -24,7 +24,7 @@ func (db *DB) flushable() []*commitlog.Segment {
 	var limit, bytes int64
 	for i := len(mems) - 1; i > 0 && mems[i].Applied(); i-- {
 		if len(out) == 1 {
-			limit = db.full.reserve.ForOutputs()
+			limit = db.gate.Reserve.ForOutputs()
 		}
 		if bytes += mems[i].Tail(); len(out) > 0 && bytes > limit {
 			break
@@ -42,7 +42,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	if len(segs) == 0 {
 		return false, nil
 	}
-	w, reserve := &db.work, db.full.reserve
+	w, reserve := &db.work, db.gate.Reserve
 	if w.flushLimit > 0 && w.compaction != nil && reserve.ForOutputs() < 2*w.flushLimit {
 		return false, nil // until the compaction has made room
 	}

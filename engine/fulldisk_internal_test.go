@@ -39,7 +39,7 @@ func TestDeletesBesideCompact(t *testing.T) {
 		must(t, "Step", err)
 	}
 	w.mu.Lock()
-	if w.reclaimed >= db.full.freed.Load() {
+	if w.reclaimed >= db.gate.Freed() {
 		t.Error("the worker tells the delete that everything is reclaimed")
 	}
 	w.mu.Unlock()
@@ -115,7 +115,7 @@ func TestReclaimAfterFailedStep(t *testing.T) {
 			worked, err = db.Step(t.Context())
 			must(t, "Step", err)
 		}
-		if db.full.full.Load() {
+		if db.gate.Full() {
 			t.Errorf("after %v the disk stays full, although half of the rows were deleted", want)
 		}
 		must(t, "Close", db.Close())
@@ -179,7 +179,7 @@ func TestReclaimOfDamage(t *testing.T) {
 		for n < rows/4 {
 			remove()
 		}
-		if !db.full.full.Load() {
+		if !db.gate.Full() {
 			t.Fatal("the disk is not full")
 		}
 		time.Sleep(time.Minute)

@@ -111,7 +111,7 @@ func (l *load) failure(err error) error {
 	case errors.As(err, &refused): // it says that the table exists
 		return db.refuse(db.logged.Load().Pending(db.log.Published()), err)
 	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
-		db.noteFull()
+		db.gate.NoteFull()
 	}
 	return jobError(err)
 }
@@ -137,7 +137,7 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 	if err := db.throttle(ctx, space.Write); err != nil {
 		return nil, 0, err
 	}
-	if err := db.admitWrite(bytes, 0); err != nil {
+	if err := db.gate.AdmitWrite(bytes, 0); err != nil {
 		return nil, 0, err
 	}
 	stamp, err := db.log.FileStamp(edm.Ticks(db.tree.Manifest().HighWater) + 1)

@@ -98,7 +98,7 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	o.SegmentBytes = max(budget.MinSegment, space.SegmentBytes(o.SegmentBytes, volume))
 	o.FileBytes = max(minFileBytes, space.FileBytes(o.FileBytes, volume))
 	db := newDB(dir, o, m)
-	db.lock, db.fs, db.full.reserve = lock, reserve.FS(), reserve
+	db.lock, db.fs, db.gate.Reserve = lock, reserve.FS(), reserve
 	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,8 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	} else {
 		db.cache = cache.New(o.CacheBytes)
 	}
-	db.full.reserve = space.New(o.FS, dir, 0, 0)
+	db.gate.Reserve, db.gate.SegmentBytes, db.gate.Logger = space.New(o.FS, dir, 0, 0), o.SegmentBytes, o.Logger
+	db.gate.Needs, db.gate.Wake = db.needs, db.wakeWorker
 	db.work.cond, db.work.compactSem = sync.NewCond(&db.work.mu), make(chan struct{}, 1)
 	db.batchDB = batch.DB{State: &db.state, Logged: &db.logged, Shapes: &db.shapes, Locks: &db.partitionLocks, NoSync: o.NoSync}
 	db.batches.New = func() any { return batch.New(&db.batchDB) }
@@ -151,7 +152,7 @@ func (db *DB) treeOptions() lsm.Options {
 		Snapshots:            func() []uint64 { return db.log.Registered() },
 		Dropped:              db.isDropped,
 		ProvenLogs:           db.provenLogs,
-		OutputLimit:          db.full.reserve.ForOutputs,
+		OutputLimit:          db.gate.Reserve.ForOutputs,
 		Behind:               db.behind,
 		Logger:               db.opts.Logger,
 	}
@@ -204,8 +205,8 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if err := db.archive.Recover(m); err != nil {
 		return err
 	}
-	if err = db.full.reserve.Refill(); space.NoSpace(err) {
-		db.noteFull()
+	if err = db.gate.Reserve.Refill(); space.NoSpace(err) {
+		db.gate.NoteFull()
 		err = nil
 	}
 	return err
@@ -248,7 +249,7 @@ func (db *DB) start(log *recovery.Log) error {
 		NoPreallocate: db.opts.inMemory(),
 		Now:           func() edm.Ticks { return edm.TicksOf(db.opts.Testing.Clock.Now()) },
 		Reserve:       db.reserveStamps,
-		Admit:         db.admit,
+		Admit:         db.gate.Admit,
 		NextNumber:    db.tree.NewNumber,
 		Rotated:       db.rotated,
 		Ready:         db.wakeWorker,

@@ -84,7 +84,7 @@ func (db *DB) Stats() (Stats, error) {
 	}
 	m := snap.state.MemStats()
 	s.MemtableBytes, s.WALBytes, s.Memtables, s.Entities = m.Bytes, m.LogBytes, m.Each, s.Entities+m.Rows
-	s.ReserveBytes, s.DiskFull = db.full.reserve.Bytes(), db.full.full.Load()
+	s.ReserveBytes, s.DiskFull = db.gate.Reserve.Bytes(), db.gate.Full()
 	// Without those of the catalog.
 	s.Entities = max(0, s.Entities-int64(snap.catalog.Entities()))
 	c := db.tree.Counters()

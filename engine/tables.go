@@ -121,7 +121,7 @@ func (db *DB) changeCatalog(ctx context.Context, use space.Use, refusal error, c
 	if err := db.waitCommit(c); err != nil {
 		return err
 	}
-	db.afterCommit(use)
+	db.gate.Committed(use)
 	return nil
 }
 

@@ -29,8 +29,8 @@ func (db *DB) throttle(ctx context.Context, use space.Use) error {
 	if db.stalls.Enter(db.opts.Testing.Clock.Now()) {
 		db.opts.Logger.Info("write stall begins", "cause", cause)
 	}
-	if db.full.full.Load() {
-		db.noteFreed() // on a full disk only a reclaim compacts
+	if db.gate.Full() {
+		db.gate.NoteFreed() // on a full disk only a reclaim compacts
 	}
 	defer func() {
 		if d, last := db.stalls.Leave(db.opts.Testing.Clock.Now()); last {

@@ -14,6 +14,8 @@
 //	drops of tables      leave a sixteenth, at most 512 KiB
 //	manifests            may use all of it
 //
+// Gate admits other writes, as long as the disk has space for their flush and a compaction.
+//
 // Free space counts for the levels as the files do, because what is left of a removed file
 // is free. Writes of the log may remove every file: their records were admitted before.
 package space
