@@ -133,7 +133,7 @@ func (g *group) openBytes() int {
 // add adds batch i to the open record.
 func (g *group) add(i int) {
 	if g.open.b == nil {
-		g.open.b = g.db.batches.Get().(*batch.Batch)
+		g.open = record{g.db.batches.Get().(*batch.Batch), make([]int, 0, min(groupBatches, len(g.batches)-i))}
 	}
 	if err := g.open.b.Add(g.table, g.batches[i]); err != nil {
 		g.fail(i, g.db.refuseBatch(g.open.b, err))

@@ -229,7 +229,7 @@ func (b *Batch) Pending(err error) uint64 {
 // record is in the log.
 func (b *Batch) Results(i int) []store.Result {
 	s := b.subs[i]
-	return b.results.of(s.ops, b.Commit.FirstTimestamp()+edm.Ticks(s.first))
+	return b.results.of(s.ops, b.Commit.FirstTimestamp()+edm.Ticks(s.first), b.Commit.Len()-s.first)
 }
 
 // encodeKeys sets keys, their hashes and candidates.

@@ -7,13 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Results and ETags are allocated for several batches at a time. A caller that keeps
-// one result keeps up to this much memory, or as much as the ETags of its batch
-// take.
-const (
-	resultsAtOnce = 16
-	etagsAtOnce   = 512
-)
+// resultsAtOnce is for how many results memory is allocated, or for those of a record if they
+// are more. A caller that keeps one result keeps the memory of all of them.
+const resultsAtOnce = 16
 
 // results makes the results of ops.
 type results struct {
@@ -28,11 +24,12 @@ type results struct {
 }
 
 // of returns the results of ops, the first of which has the time stamp first, and each
-// further one the next tick. All ETags of a batch are substrings of one string.
-func (m *results) of(ops []store.Op, first edm.Ticks) []store.Result {
+// further one the next tick. left counts ops, and those of the record that are behind them.
+// All ETags of a batch are substrings of one string.
+func (m *results) of(ops []store.Op, first edm.Ticks, left int) []store.Result {
 	n := len(ops)
 	if len(m.free) < n {
-		m.free = make([]store.Result, max(n, resultsAtOnce))
+		m.free = make([]store.Result, max(left, resultsAtOnce))
 	}
 	out := m.free[:n:n]
 	m.free = m.free[n:]
@@ -46,7 +43,7 @@ func (m *results) of(ops []store.Op, first edm.Ticks) []store.Result {
 	}
 	if m.text.Cap()-m.text.Len() < len(m.etags) {
 		m.text.Reset()
-		m.text.Grow(max(len(m.etags), etagsAtOnce))
+		m.text.Grow(len(m.etags) * max(left, resultsAtOnce) / n)
 	}
 	start := m.text.Len()
 	m.text.Write(m.etags)

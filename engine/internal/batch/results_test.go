@@ -24,7 +24,7 @@ func TestResults(t *testing.T) {
 					ops[i].Kind = store.OpDelete
 				}
 			}
-			for i, got := range m.of(ops, first) {
+			for i, got := range m.of(ops, first, len(ops)) {
 				var want store.Result
 				if !deleted(i) {
 					want.Timestamp = first + edm.Ticks(i)
@@ -47,7 +47,7 @@ func BenchmarkResults(b *testing.B) {
 	b.ReportAllocs()
 	first := edm.Ticks(130_000_000_123_456_789)
 	for b.Loop() {
-		m.of(ops, first)
+		m.of(ops, first, len(ops))
 		first += 101
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ops)), "ns/entity")
