@@ -313,9 +313,10 @@ func (im *importer) run(tx *transaction) {
 		tx.previous = nil
 	}
 	partition := tx.ops[0].Entity.Key.Partition
-	// The row at end is invalid, unless it is the end of tx. Rows before it can become so: others
-	// may insert them too.
-	end, line := len(tx.ops), (*LineError)(nil)
+	// The row at end is invalid, unless line is nil. Rows before it can become so: others may
+	// insert them too. Where row after row is invalid, as in a file that was imported before, most
+	// limits what is sent in vain.
+	end, line, most := len(tx.ops), (*LineError)(nil), len(tx.ops)
 	for len(tx.ops) > 0 && tx.number < im.failedAt.Load() {
 		if end > 0 {
 			bad, err := im.apply(&transaction{ops: tx.ops[:end], lines: tx.lines[:end]})
@@ -328,12 +329,18 @@ func (im *importer) run(tx *transaction) {
 				continue
 			}
 		}
+		switch {
+		case line == nil:
+			most *= 2
+		case end == 0:
+			most = 1
+		}
 		if line != nil {
 			im.skip(line)
 			end++
 		}
 		tx.ops, tx.lines, tx.number = tx.ops[end:], tx.lines[end:], tx.number+int64(end)
-		end, line = len(tx.ops), nil
+		end, line = min(len(tx.ops), most), nil
 	}
 	im.mu.Lock()
 	if im.last[partition] == tx {

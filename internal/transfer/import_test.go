@@ -285,6 +285,29 @@ func TestImportSkipsInsertedRows(t *testing.T) {
 	}
 }
 
+// TestImportSkipsImportedRows imports a file again, with more rows. Each row that exists is sent
+// about once, not with all that follow it in its transaction.
+func TestImportSkipsImportedRows(t *testing.T) {
+	var keys []string
+	for i := range 200 {
+		keys = append(keys, fmt.Sprintf("a/%03d", i))
+	}
+	r := newRecorder()
+	importText(t.Context(), r.Store, rows(keys[:140]...), transfer.ImportOptions{})
+	sent := 0
+	r.fail = func(ops []store.Op) error {
+		sent += len(ops)
+		return nil
+	}
+	got := importText(t.Context(), r, rows(keys...), transfer.ImportOptions{Mode: transfer.Insert, SkipBad: true})
+	if p := got.progress; got.err != nil || p.Rows != 60 || p.Skipped != 140 || len(contents(t, r)) != 200 {
+		t.Errorf("progress %+v, %d stored, error %v; want 60 rows and 140 skipped", p, len(contents(t, r)), got.err)
+	}
+	if sent > 3*len(keys) {
+		t.Errorf("%d rows were sent for %d rows", sent, len(keys))
+	}
+}
+
 // TestImportUnclosedQuote imports files whose quotes hide lines. No line gets lost without
 // being named or counted.
 func TestImportUnclosedQuote(t *testing.T) {
