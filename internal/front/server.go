@@ -64,10 +64,12 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	s := &Server{listener: newListener(l, o.Connections, o.ConnectionsPerAddr, o.Now), streams: streams{make(chan struct{}, spareStreams)}}
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if fields(r.Header) > maxFields {
-				r.Header = nil // else net/http keeps it until the client has read the response
+			if fields(r) > maxFields {
+				// Else net/http keeps them until the client has read the response.
+				r.Header, r.Trailer = http.Header{"Expect": r.Header["Expect"]}, nil
 				w.Header().Set("Connection", "close")
 				w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+				drain(limitBody(w, r, bodyRate, o.Now)) // net/http would wait for the body without a limit
 				return
 			}
 			if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
@@ -100,10 +102,10 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	return s
 }
 
-// fields returns the number of fields of h.
-func fields(h http.Header) int {
-	n := 0
-	for _, values := range h {
+// fields returns the number of fields of r's header and of the trailer that it announces.
+func fields(r *http.Request) int {
+	n := len(r.Trailer)
+	for _, values := range r.Header {
 		n += len(values)
 	}
 	return n

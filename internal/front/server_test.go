@@ -229,21 +229,38 @@ func TestHeaderLimit(t *testing.T) {
 
 // TestManyFields sends headers that are short and have many fields.
 func TestManyFields(t *testing.T) {
-	repeated, distinct := "", ""
+	repeated, distinct, announced := "", "", "Transfer-Encoding: chunked\r\nTrailer: "
 	for i := range maxFields {
 		repeated += "X: y\r\n"
 		distinct += fmt.Sprintf("X-%d: y\r\n", i)
+		announced += fmt.Sprintf("X-%d,", i)
 	}
 	withServer(t, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, p *pipeListener, _ *Server) {
 		for _, c := range []struct {
 			fields string
 			want   int
-		}{{repeated, http.StatusOK}, {distinct, http.StatusOK}, {repeated + "Y: y\r\n", 431}, {distinct + "Y: y\r\n", 431}} {
+		}{
+			{repeated, http.StatusOK},
+			{distinct, http.StatusOK},
+			{repeated + "Y: y\r\n", 431},
+			{distinct + "Y: y\r\n", 431},
+			{announced + "Y\r\n", 431},
+			{repeated + "Content-Length: 5\r\n", 431},
+			{repeated + "Content-Length: 5\r\nExpect: 100-continue\r\n", 431},
+		} {
+			start := time.Now()
 			conn := p.dial()
 			go func() { _, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n"+c.fields+"\r\n") }()
-			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil || response.StatusCode != c.want || response.Close != (c.want == 431) {
-				t.Errorf("%d bytes of fields: %v, %v; want status %d", len(c.fields), response, err, c.want)
+			r := bufio.NewReader(conn)
+			response, err := http.ReadResponse(r, nil)
+			if err != nil || response.StatusCode != c.want || response.Close != (c.want == 431) || time.Since(start) > 0 {
+				t.Errorf("%d bytes of fields: %v, %v after %v; want status %d", len(c.fields), response, err, time.Since(start), c.want)
+			}
+			if c.want == 431 { // the server does not wait for the body longer than for others
+				_ = conn.SetReadDeadline(start.Add(2 * bodyRate.grace))
+				if _, err := io.Copy(io.Discard, r); err != nil {
+					t.Errorf("%d bytes of fields: the connection is open after the refusal: %v", len(c.fields), err)
+				}
 			}
 			conn.Close()
 		}
