@@ -78,7 +78,10 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 				// request from this connection: RFC 9112, section 6.3.
 				w.Header().Set("Connection", "close")
 			}
-			end := s.streams.begin(r)
+			end, refused := s.streams.begin(r)
+			if refused {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
 			if end == nil {
 				return
 			}

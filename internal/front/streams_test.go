@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,7 +24,7 @@ func TestStreamsWait(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx)
 			r.ProtoMajor = major
 			go func() {
-				if end := s.begin(r); end != nil {
+				if end, _ := s.begin(r); end != nil {
 					running <- end
 				}
 			}()
@@ -115,4 +116,86 @@ func TestStreamOfEachConnection(t *testing.T) {
 	if err := errors.Join(<-results, <-results, s.Shutdown(t.Context()), <-served); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWaitingBodies sends more bodies on one connection than it may receive for requests that
+// wait. The request that runs gets its own body, and those that cannot wait are refused at once.
+func TestWaitingBodies(t *testing.T) {
+	certificates := httptest.NewUnstartedServer(nil)
+	certificates.EnableHTTP2 = true
+	certificates.StartTLS()
+	defer certificates.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests, size = 8, 4 * maxReceived
+	s := New(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, err := io.Copy(io.Discard, r.Body); err != nil || n != size {
+			t.Errorf("the handler reads %d bytes, error %v; want %d", n, err, size)
+		}
+	}), Options{TLS: &tls.Config{Certificates: certificates.TLS.Certificates}})
+	s.streams.spare = nil
+	served := make(chan error)
+	go func() { served <- s.Serve() }()
+	c := certificates.Client()
+	statuses := make(chan int, requests)
+	for range requests {
+		go func() {
+			response, err := c.Post("https://"+l.Addr().String(), "text/plain", bytes.NewReader(make([]byte, size)))
+			if err != nil {
+				t.Error(err)
+				statuses <- 0
+				return
+			}
+			statuses <- response.StatusCode
+			response.Body.Close()
+		}()
+	}
+	count := map[int]int{}
+	for range requests {
+		count[<-statuses]++
+	}
+	c.CloseIdleConnections()
+	if count[http.StatusOK] == 0 || count[http.StatusOK]+count[http.StatusServiceUnavailable] != requests {
+		t.Errorf("requests by status: %v", count)
+	}
+	if err := errors.Join(s.Shutdown(t.Context()), <-served); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSmallBodiesWait begins requests with bodies of which only some can wait.
+func TestSmallBodiesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &streams{}
+		ctx, cancel := context.WithCancel(s.context(t.Context(), &tls.Conn{}))
+		var waiting, refused atomic.Int64
+		request := func(length int64) *http.Request {
+			r := httptest.NewRequest(http.MethodPost, "/", http.NoBody).WithContext(ctx)
+			r.ProtoMajor, r.ContentLength = 2, length
+			return r
+		}
+		if end, _ := s.begin(request(maxReceived)); end == nil {
+			t.Error("the first request of a connection does not run")
+		}
+		for _, length := range []int64{maxWaiting / 2, maxWaiting / 2, 1, -1, 0} {
+			go func() {
+				if _, no := s.begin(request(length)); no {
+					refused.Add(1)
+				}
+				waiting.Add(-1)
+			}()
+			waiting.Add(1)
+			synctest.Wait()
+		}
+		if waiting.Load() != 3 || refused.Load() != 2 {
+			t.Errorf("%d requests wait, %d are refused; want 3 and 2", waiting.Load(), refused.Load())
+		}
+		cancel()
+		synctest.Wait()
+		if waiting.Load() != 0 || refused.Load() != 2 {
+			t.Errorf("%d requests wait, %d are refused after their clients gave up", waiting.Load(), refused.Load())
+		}
+	})
 }
