@@ -190,6 +190,7 @@ func TestConnectionLimit(t *testing.T) {
 		{10, 1, 1, 1},
 		{8192, 64, 1, 24},
 		{8192, 1024, 100, 192},
+		{8192, 1024, 200, 128},
 	} {
 		var out bytes.Buffer
 		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts)}

@@ -251,9 +251,14 @@ func (s *service) wait(ctx context.Context, failed <-chan error) error {
 
 // connections returns the limit of connections for a process that may open that many
 // files. It leaves a quarter of the files, and at least 32 and 8 for each account, to the
-// databases, which fail if they cannot open one.
+// databases, which fail if they cannot open one. But many accounts, of which few have that many
+// files open, leave an eighth of the files to connections.
 func (s *service) connections(files int) int {
-	limit := max(1, min(files/4*3, files-32-8*len(s.dbs)))
+	accounts := len(s.dbs)
+	if s.InMemory {
+		accounts -= len(s.dbs.local())
+	}
+	limit := max(1, files/8, min(files/4*3, files-32-8*accounts))
 	if s.MaxConns <= limit {
 		return s.MaxConns
 	}
