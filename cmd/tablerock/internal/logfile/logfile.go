@@ -14,7 +14,8 @@ import (
 // File is a log file. Methods may be called concurrently. Those of a nil File do nothing, but it
 // has no Write.
 type File struct {
-	name string
+	name    string
+	regular bool
 
 	mu sync.Mutex
 	f  *os.File // +checklocks:mu
@@ -29,7 +30,8 @@ func Open(flag, name string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return &File{name: name, f: f}, nil
+	info, err := f.Stat()
+	return &File{name: name, regular: err == nil && info.Mode().IsRegular(), f: f}, nil
 }
 
 func open(name string) (*os.File, error) {
@@ -44,9 +46,10 @@ func (f *File) Write(p []byte) (int, error) {
 }
 
 // Reopen opens the file of that name, which can be another one by now. If it fails, Write appends
-// to the file that was open.
+// to the file that was open. A pipe or a device is not opened again: nobody renames one, and to open
+// a pipe waits for its reader.
 func (f *File) Reopen() error {
-	if f == nil {
+	if f == nil || !f.regular {
 		return nil
 	}
 	next, err := open(f.name)
