@@ -26,8 +26,9 @@ type ParseOptions struct {
 	// holds exactly, and what ParseExact refuses. The defaults are the service's rules: the
 	// integer becomes the nearest Double, and digits of a DateTime are cut.
 	Exact bool
-	// EncodedGuids accepts a Guid also as the base64 of its text, as Azurite stores it.
-	EncodedGuids bool
+	// Azurite accepts a Guid also as the base64 of its text, as Azurite stores it, and cuts digits
+	// of a DateTime with Exact too, because Azurite stores all that the service would cut.
+	Azurite bool
 }
 
 // annotation is the suffix of members that give the type of a property; metadata is
@@ -296,7 +297,7 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 			continue
 		}
 		v, err := p.property(m, o)
-		if err != nil && o.EncodedGuids && m.typ == edm.TypeGuid {
+		if err != nil && o.Azurite && m.typ == edm.TypeGuid {
 			v, err = p.encodedGuid(m, err)
 		}
 		if err == nil && o.Exact {
@@ -474,7 +475,7 @@ func (p *parser) stringProperty(m *member, text []byte, o *ParseOptions) (edm.Va
 		}
 	}
 	v, err := ParseValue(m.typ, text)
-	if err == nil && o.Exact {
+	if err == nil && o.Exact && !o.Azurite {
 		err = checkDigits(m.typ, text)
 	}
 	if err == nil {

@@ -212,7 +212,7 @@ func (s *azuriteSource) next() (Record, error) {
 	if doc.PartitionKey == nil || doc.RowKey == nil || doc.Properties == nil {
 		return rec, invalid("an entity of Azurite has the members PartitionKey, RowKey and properties")
 	}
-	rec.Entity, err = odata.ParseEntity(doc.Properties, odata.ParseOptions{IgnoreKeys: true, Exact: true, EncodedGuids: true})
+	rec.Entity, err = odata.ParseEntity(doc.Properties, odata.ParseOptions{IgnoreKeys: true, Exact: true, Azurite: true})
 	rec.Entity.Key = edm.Key{Partition: *doc.PartitionKey, Row: *doc.RowKey}
 	return rec, err
 }

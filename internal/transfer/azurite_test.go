@@ -101,6 +101,12 @@ func TestReadAzuriteRefusals(t *testing.T) {
 				"which is only near it: 9007199254740992; add \"X@odata.type\": \"Edm.Int64\"\n" +
 				"f: account abc, table Tab: entity 3: member \"G\" at offset 5: \"x\": an Edm.Guid is ",
 		},
+		{
+			"a time with too many digits",
+			tables + `{"name":"abc$tab","data":[{"PartitionKey":"p","RowKey":"1","properties":` +
+				`{"T":"2024-01-31T12:00:00.123456789Z","T@odata.type":"Edm.DateTime"}}]}]}`,
+			"table abc/Tab\n1 \"p\" \"1\" T=Edm.DateTime(2024-01-31T12:00:00.1234567Z)",
+		},
 		{"a deleted table", tables + `{"name":"abc$Gone","data":[{"a":1}]}]}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
