@@ -344,6 +344,8 @@ func (f *Flags) Parse(c Command, texts ...string) ([]Location, error) {
 		s := &Server{}
 		var err error
 		switch {
+		case text == "":
+			err = errors.New("WHERE is empty: give a directory, a URL or a connection string")
 		case pgbackend.Is(text):
 			if s, err = f.account(text, c.Account, false); err == nil {
 				s.backend.WarnPassword(c.Note)
