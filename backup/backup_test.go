@@ -452,10 +452,18 @@ func TestOtherDirectories(t *testing.T) {
 // the same, unless they are of several directories, and nothing more is stored there.
 func TestDamagedMarker(t *testing.T) {
 	e := newEnv(t)
-	info := e.mustCreate(e.open())
+	before := e.open()
+	info := e.mustCreate(before)
 	put(t, e.target, "TABLEROCK-BACKUP", "damaged")
 	r, err := backup.Open(t.Context(), e.target)
 	e.ok(err)
+	for _, r := range []*backup.Repository{before, r} {
+		_, create := r.Create(t.Context(), backup.Source{Account: account, DB: e.db, FS: e.disk, Scratch: "data/.backup", Clock: time.Now}, nil)
+		_, prune := r.Prune(t.Context(), account, 1)
+		if !errors.Is(create, store.ErrCorrupt) || !errors.Is(prune, store.ErrCorrupt) {
+			t.Errorf("Create: %v; Prune: %v", create, prune)
+		}
+	}
 	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); err != nil {
 		t.Errorf("Restore: %v", err)
 	}

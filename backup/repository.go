@@ -63,15 +63,9 @@ func (m *manifest) info() Info {
 // Open opens the backup directory in target. The error matches ErrNotBackup if it is none. If the
 // marker is damaged, but all manifests have the id of one directory, it can be read.
 func Open(ctx context.Context, target Target) (*Repository, error) {
-	b, err := get(ctx, target, markerName, markerLen)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: it has no %s", ErrNotBackup, markerName)
-	}
-	if err != nil {
-		return nil, err
-	}
 	r := &Repository{target: target}
-	if r.id, err = decodeMarker(b); errors.Is(err, corrupt.ErrCorrupt) {
+	var err error
+	if r.id, err = readMarker(ctx, target); errors.Is(err, corrupt.ErrCorrupt) {
 		r.damage = err
 		err = r.takeID(ctx)
 	}
@@ -79,6 +73,18 @@ func Open(ctx context.Context, target Target) (*Repository, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// readMarker returns the id of the backup directory in target.
+func readMarker(ctx context.Context, target Target) (id [16]byte, err error) {
+	b, err := get(ctx, target, markerName, markerLen)
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, fmt.Errorf("%w: it has no %s", ErrNotBackup, markerName)
+	}
+	if err != nil {
+		return id, err
+	}
+	return decodeMarker(b)
 }
 
 // takeID takes the id from the manifests. The error is that of the marker, unless they have one.
@@ -134,11 +140,11 @@ func Init(ctx context.Context, target Target) (*Repository, error) {
 
 // Check returns an error that matches ErrNotBackup if the target is not the backup directory any
 // more that was opened: its volume can have been unmounted, or another one mounted in its place.
-// Create and Prune call it.
+// A damaged marker is an error too. Create and Prune call it.
 func (r *Repository) Check(ctx context.Context) error {
-	now, err := Open(ctx, r.target)
-	if err == nil && now.id != r.id {
-		err = fmt.Errorf("%w of this process: it has the id %x, and the one that was opened here has %x", ErrNotBackup, now.id, r.id)
+	id, err := readMarker(ctx, r.target)
+	if err == nil && id != r.id {
+		err = fmt.Errorf("%w of this process: it has the id %x, and the one that was opened here has %x", ErrNotBackup, id, r.id)
 	}
 	return err
 }
