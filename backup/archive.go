@@ -188,15 +188,13 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	var list []*manifest
 	damaged := make(map[string][]error) // by account
 	first := make(map[string]*manifest) // the oldest backup that is too late
-	known, err := r.histories(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	from := func(m *manifest) time.Time {
-		if o.ID != "" {
-			return m.first()
+	from, known := (*manifest).first, (*histories)(nil)
+	if o.ID == "" { // else it says which database is wanted
+		var err error
+		if known, err = r.histories(ctx, names); err != nil {
+			return nil, err
 		}
-		return known.from(m)
+		from = known.from
 	}
 	chosen := make(map[string]bool)
 	for _, name := range slices.Backward(names) {
@@ -225,8 +223,8 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 		}
 	}
 	for _, m := range list {
-		if o.ID != "" {
-			break // it says which database is wanted
+		if known == nil {
+			break
 		}
 		if err := r.checkHidden(ctx, known, names, m.Account, o.Until); err != nil {
 			errs = append(errs, fmt.Errorf("it is not known which database account %s had then; name a backup: %w", m.Account, err))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -274,6 +275,11 @@ func TestRestoreUntilOfReturnedDatabase(t *testing.T) {
 	a.ok(err)
 	if _, err := r.Restore(t.Context(), a.disk, "failed", backup.RestoreOptions{Until: during}); !errors.Is(err, errOnce) {
 		t.Errorf("Restore: %v, want %v", err, errOnce)
+	}
+	r, err = backup.Open(t.Context(), &failOnce{Target: a.target, name: objects[1].Name})
+	a.ok(err)
+	if _, err := r.Restore(t.Context(), a.disk, "named", backup.RestoreOptions{Until: before, ID: path.Base(objects[0].Name)}); err != nil {
+		t.Errorf("Restore of a backup beside one that cannot be read: %v", err)
 	}
 	a.target.Patch(objects[1].Name, []byte("damage"))
 	if _, err := a.r.Restore(t.Context(), a.disk, "damaged", backup.RestoreOptions{Until: during}); !errors.Is(err, store.ErrCorrupt) {
