@@ -156,7 +156,7 @@ func TestReclaimBesideEndedCtx(t *testing.T) {
 }
 
 // TestReclaimOfDamage deletes rows of a full disk of whose sstables one is damaged. The reclaim must not be repeated for ever, and
-// when another program has taken space, one more delete is accepted each time that all is reclaimed but what is damaged.
+// when another program has taken space, one more delete is accepted each time that the damage ends a reclaim.
 func TestReclaimOfDamage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()

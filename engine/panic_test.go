@@ -57,7 +57,9 @@ func TestPanicOfLeader(t *testing.T) {
 			if _, err := db.Get(t.Context(), table, entity("p", "before", 1, 1).Key); err != nil {
 				t.Errorf("%s: Get: %v", kind, err)
 			}
-			_ = db.Close() // fails, because the log has failed
+			if err := db.Close(); err != nil {
+				t.Errorf("%s: Close: %v", kind, err)
+			}
 		})
 	}
 }
