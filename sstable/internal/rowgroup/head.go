@@ -26,7 +26,8 @@ type Head struct {
 	heapOffsets vector
 	times       vector
 	seqs        vector
-	ordinals    vector   // unused if all rows have one section
+	ordinals    vector // unused if all rows have one section
+	shapes      *codec.ShapeList
 	off         int64    // offset of the group in the file
 	values      int      // offset in data of the byte after the keys
 	columns     []column // of all sections
@@ -57,17 +58,18 @@ type ValueBlock struct {
 }
 
 type shapeSection struct {
-	shape    *codec.Shape
+	shape    *codec.Shape // nil in mode modeRows
 	rows     int
 	heap     bool // rows have bytes in the heap
 	mode     uint8
-	lastHeap int16 // the last column in the heap, -1 if there is none
+	lastHeap int16  // the last column in the heap, -1 if there is none
+	id       uint32 // of the shape
 	columns  []column
 }
 
 // Sizes in memory.
 const (
-	headMemBytes       = 1696 // includes the fields that package sstable adds
+	headMemBytes       = 1704 // includes the fields that package sstable adds
 	heapUnitMemBytes   = 56
 	valueBlockMemBytes = 40
 	sectionMemBytes    = 48
@@ -75,7 +77,7 @@ const (
 )
 
 // MemBytes returns how much memory h takes beside its bytes. It includes the shapes
-// of its rows if the list that they come from may forget them.
+// of its columns if the list that they come from may forget them.
 func (h *Head) MemBytes(shapes *codec.ShapeList) int {
 	n := headMemBytes + valueBlockMemBytes*cap(h.ValueBlocks) + sectionMemBytes*cap(h.sections)
 	if c := cap(h.HeapUnits); c > len(h.firstUnits) {
@@ -85,7 +87,9 @@ func (h *Head) MemBytes(shapes *codec.ShapeList) int {
 		n += columnMemBytes * c
 	}
 	for i := range h.sections {
-		n += shapes.MemBytesOf(h.sections[i].shape)
+		if s := h.sections[i].shape; s != nil {
+			n += shapes.MemBytesOf(s)
+		}
 	}
 	return n
 }
@@ -205,16 +209,17 @@ func (h *Head) decodeValueBlocks(dir []byte, group int) error {
 }
 
 func (h *Head) decodeSections(c *fields.Cursor, n int, shapes *codec.ShapeList) error {
-	h.sections, h.columns = h.sections[:0], h.columns[:0]
+	h.shapes, h.sections, h.columns = shapes, h.sections[:0], h.columns[:0]
 	for range n {
 		id, rows, mode := c.U32(), c.U16(), c.U8()
 		if int64(id) >= int64(shapes.Len()) || rows < 1 || rows > h.rows {
 			return errors.New("section of an unknown shape")
 		}
-		s := shapeSection{shape: shapes.At(int(id)), rows: rows, mode: mode, heap: mode == modeRows}
+		s := shapeSection{id: id, rows: rows, mode: mode, heap: mode == modeRows}
 		switch mode {
-		case modeRows:
+		case modeRows: // there can be one for each row, and a get needs one of them
 		case modeColumns:
+			s.shape = shapes.At(int(id))
 			from := len(h.columns)
 			h.columns = slices.Grow(h.columns, s.shape.Len())
 			for i := range s.shape.Len() {
@@ -341,7 +346,7 @@ func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte, from, to int) error {
 			if len(heap) == 0 || heap[0] > 1 {
 				return errors.New("row of an unknown form")
 			}
-			if err := codec.CheckValues(s.shape, heap[0] == 1, heap[1:]); err != nil {
+			if err := codec.CheckValues(h.shapes.At(int(s.id)), heap[0] == 1, heap[1:]); err != nil {
 				return err
 			}
 		default:

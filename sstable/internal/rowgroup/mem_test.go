@@ -1,6 +1,7 @@
 package rowgroup
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -57,6 +58,34 @@ func TestHeadMemory(t *testing.T) {
 			if n, has, first := c[0], c[1], c[2]; n == 0 || n <= first && has != first || n > first && has-n > 1+n/8 {
 				t.Errorf("%d properties: %s: length %d, capacity %d, %d in the head", properties, name, n, has, first)
 			}
+		}
+	}
+}
+
+// TestHeadOfManyShapes decodes a head whose rows have different shapes: a reader of one row does not pay for the shapes of all.
+func TestHeadOfManyShapes(t *testing.T) {
+	var rows []string
+	for i := range 90 {
+		rows = append(rows, fmt.Sprintf("%03d", i))
+	}
+	h, data := build(t, userKeys([]string{"p"}, rows), func(row int) edm.Properties {
+		return edm.Properties{{Name: fmt.Sprintf("P%03d", row), Value: edm.Int32(1)}}
+	})
+	before := bytes.Index(data, h.data)
+	n := testing.AllocsPerRun(10, func() {
+		if err := h.Decode(h.data, h.off, before, len(data), h.shapes); err != nil {
+			t.Error(err)
+		}
+	})
+	if n > 0 {
+		t.Errorf("Decode allocates %v times for %d shapes", n, len(rows))
+	}
+	var r Row
+	r.Attach(h, nil)
+	for _, row := range []int{7, 8, 89, 0, 7} {
+		r.Set(row)
+		if name, want := r.Shape().Name(0), fmt.Sprintf("P%03d", row); r.Len() != 1 || name != want {
+			t.Errorf("row %d: %d properties, the first is %s, want %s", row, r.Len(), name, want)
 		}
 	}
 }

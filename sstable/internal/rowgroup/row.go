@@ -37,8 +37,9 @@ type Row struct {
 	plain   codec.Row
 	err     error
 
-	columns []column // of section; nil in mode modeRows
-	data    []byte   // the bytes of h
+	columns []column     // of section; nil in mode modeRows
+	shape   *codec.Shape // of section; nil in mode modeRows until Shape
+	data    []byte       // the bytes of h
 	// heapAt is the heap column that was read last, and heapEnd the end of its value,
 	// where the value of the next heap column begins. Without them, a partition scan
 	// that reads every property needs 3 % more CPU (bench, scan/range=partition).
@@ -62,14 +63,14 @@ type big struct {
 // Attach makes r a view of the rows of h. With a nil head, r drops all references.
 func (r *Row) Attach(h *Head, b Blocks) {
 	r.blocks, r.h, r.section, r.heapUnit, r.raw, r.heap, r.err = b, h, nil, nil, nil, nil, nil
-	r.loaded, r.direct, r.cut, r.bigs, r.columns, r.data, r.uniform = false, false, false, r.bigs[:0], nil, nil, false
+	r.loaded, r.direct, r.cut, r.bigs, r.columns, r.shape, r.data, r.uniform = false, false, false, r.bigs[:0], nil, nil, nil, false
 	if h == nil {
 		return
 	}
 	r.data = h.data
 	if s := h.sectionOf.base; h.Uniform() && s > 0 {
 		r.uniform, r.section = true, &h.sections[s-1]
-		r.columns = r.section.columns
+		r.columns, r.shape = r.section.columns, r.section.shape
 	}
 }
 
@@ -87,7 +88,7 @@ func (r *Row) Set(row int) {
 	if !r.uniform {
 		r.ordinal = r.h.ordinal(row)
 		if s := r.h.sectionAt(row); s != r.section {
-			r.section, r.columns = s, s.columns
+			r.section, r.columns, r.shape = s, s.columns, s.shape
 		}
 	}
 	r.loaded, r.direct, r.cut = false, false, false
@@ -203,12 +204,17 @@ func (r *Row) readPlain() error {
 		return errNoValues
 	}
 	r.key = r.h.AppendKey(r.key[:0], r.row)
-	r.plain.Reset(r.key, r.h.Timestamp(r.row), r.section.shape, r.heap[0] == 1, r.heap[1:])
+	r.plain.Reset(r.key, r.h.Timestamp(r.row), r.Shape(), r.heap[0] == 1, r.heap[1:])
 	return nil
 }
 
 // Shape returns the names and types of the properties.
-func (r *Row) Shape() *codec.Shape { return r.section.shape }
+func (r *Row) Shape() *codec.Shape {
+	if r.shape == nil {
+		r.shape = r.h.shapes.At(int(r.section.id))
+	}
+	return r.shape
+}
 
 // Timestamp returns the time of the last write.
 func (r *Row) Timestamp() edm.Ticks { return r.h.Timestamp(r.row) }
@@ -240,7 +246,7 @@ func (r *Row) Key() edm.Key {
 }
 
 // Len returns the number of properties.
-func (r *Row) Len() int { return r.section.shape.Len() }
+func (r *Row) Len() int { return r.Shape().Len() }
 
 // At returns property i, 0 <= i < Len, in stored order.
 func (r *Row) At(i int) (name string, v edm.Value) {
@@ -276,14 +282,14 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 // byRow is At in mode modeRows.
 func (r *Row) byRow(i int) (name string, v edm.Value) {
 	if r.LoadHeap() != nil {
-		return r.section.shape.Name(i), edm.Value{}
+		return r.Shape().Name(i), edm.Value{}
 	}
 	return r.plain.At(i)
 }
 
 // Lookup returns the property called name.
 func (r *Row) Lookup(name string) (edm.Value, bool) {
-	i := r.section.shape.Index(name)
+	i := r.Shape().Index(name)
 	if i < 0 {
 		return edm.Value{}, false
 	}
