@@ -62,17 +62,24 @@ func TestStreamsWait(t *testing.T) {
 	})
 }
 
-// TestStreamOfEachConnection lets a request run while that of another connection does not end,
-// and no others may run. One of the same connection runs after that end.
-func TestStreamOfEachConnection(t *testing.T) {
-	certificates := httptest.NewUnstartedServer(nil)
-	certificates.EnableHTTP2 = true
-	certificates.StartTLS()
-	defer certificates.Close()
+// listenHTTP2 returns a listener, certificates for a server of HTTP/2, and a client that trusts them.
+func listenHTTP2(t *testing.T) (l net.Listener, certificates *tls.Config, client *http.Client) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l, &tls.Config{Certificates: s.TLS.Certificates}, s.Client()
+}
+
+// TestStreamOfEachConnection lets a request run while that of another connection does not end,
+// and no others may run. One of the same connection runs after that end.
+func TestStreamOfEachConnection(t *testing.T) {
+	l, certificates, client := listenHTTP2(t)
 	var released atomic.Bool
 	reached, release := make(chan struct{}), make(chan struct{})
 	s := New(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +93,7 @@ func TestStreamOfEachConnection(t *testing.T) {
 			}
 		}
 		_, _ = io.WriteString(w, r.Proto)
-	}), Options{TLS: &tls.Config{Certificates: certificates.TLS.Certificates}})
+	}), Options{TLS: certificates})
 	s.streams.spare = nil
 	served := make(chan error)
 	go func() { served <- s.Serve() }()
@@ -102,7 +109,7 @@ func TestStreamOfEachConnection(t *testing.T) {
 		}
 		return errors.Join(err, response.Body.Close())
 	}
-	transport := certificates.Client().Transport.(*http.Transport)
+	transport := client.Transport.(*http.Transport)
 	first, other := &http.Client{Transport: transport.Clone()}, &http.Client{Transport: transport.Clone()}
 	results := make(chan error, 2)
 	go func() { results <- get(first, "/wait") }()
@@ -121,28 +128,20 @@ func TestStreamOfEachConnection(t *testing.T) {
 // TestWaitingBodies sends more bodies on one connection than it may receive for requests that
 // wait. The request that runs gets its own body, and those that cannot wait are refused at once.
 func TestWaitingBodies(t *testing.T) {
-	certificates := httptest.NewUnstartedServer(nil)
-	certificates.EnableHTTP2 = true
-	certificates.StartTLS()
-	defer certificates.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, certificates, client := listenHTTP2(t)
 	const requests, size = 8, 4 * maxReceived
 	s := New(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n, err := io.Copy(io.Discard, r.Body); err != nil || n != size {
 			t.Errorf("the handler reads %d bytes, error %v; want %d", n, err, size)
 		}
-	}), Options{TLS: &tls.Config{Certificates: certificates.TLS.Certificates}})
+	}), Options{TLS: certificates})
 	s.streams.spare = nil
 	served := make(chan error)
 	go func() { served <- s.Serve() }()
-	c := certificates.Client()
 	statuses := make(chan int, requests)
 	for range requests {
 		go func() {
-			response, err := c.Post("https://"+l.Addr().String(), "text/plain", bytes.NewReader(make([]byte, size)))
+			response, err := client.Post("https://"+l.Addr().String(), "text/plain", bytes.NewReader(make([]byte, size)))
 			if err != nil {
 				t.Error(err)
 				statuses <- 0
@@ -156,7 +155,7 @@ func TestWaitingBodies(t *testing.T) {
 	for range requests {
 		count[<-statuses]++
 	}
-	c.CloseIdleConnections()
+	client.CloseIdleConnections()
 	if count[http.StatusOK] == 0 || count[http.StatusOK]+count[http.StatusServiceUnavailable] != requests {
 		t.Errorf("requests by status: %v", count)
 	}
