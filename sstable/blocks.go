@@ -193,7 +193,7 @@ func (r *Reader) decodeHead(h *head, p []byte, e *groupindex.Group) error {
 	return nil
 }
 
-func (r *Reader) memBytes(h *head) int { return h.MemBytes(r.shapes) + hintBytes*len(h.hints) }
+func (r *Reader) memBytes(h *head) int { return h.MemBytes() + hintBytes*len(h.hints) }
 
 // headByRows is head for a reader of rows, which counts as the given number of uses. A
 // head that is used often is replaced in the cache by one that is laid out by rows.

@@ -78,7 +78,7 @@ const (
 
 // MemBytes returns how much memory h takes beside its bytes. It includes the shapes
 // of its columns if the list that they come from may forget them.
-func (h *Head) MemBytes(shapes *codec.ShapeList) int {
+func (h *Head) MemBytes() int {
 	n := headMemBytes + valueBlockMemBytes*cap(h.ValueBlocks) + sectionMemBytes*cap(h.sections)
 	if c := cap(h.HeapUnits); c > len(h.firstUnits) {
 		n += heapUnitMemBytes * c
@@ -88,7 +88,7 @@ func (h *Head) MemBytes(shapes *codec.ShapeList) int {
 	}
 	for i := range h.sections {
 		if s := h.sections[i].shape; s != nil {
-			n += shapes.MemBytesOf(s)
+			n += h.shapes.MemBytesOf(s)
 		}
 	}
 	return n
