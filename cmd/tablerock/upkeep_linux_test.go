@@ -66,12 +66,16 @@ func TestProgressOfUpkeep(t *testing.T) {
 		{"verify", "compact --data " + data}, // of files that need no rewrite
 	} {
 		term := openTerminal(t)
-		code := run(t.Context(), strings.Fields(c.args), nil, io.Discard, term.slave)
-		term.slave.Close()
+		ended := make(chan int, 1)
+		go func() {
+			ended <- run(t.Context(), strings.Fields(c.args), nil, io.Discard, term.slave)
+			term.slave.Close()
+		}()
 		var text []byte
 		for part := range term.written {
 			text = append(text, part...)
 		}
+		code := <-ended
 		found := false
 		for _, m := range drawing.FindAllSubmatch(text, -1) {
 			found = found || string(m[1]) == c.name
