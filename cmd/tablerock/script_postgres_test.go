@@ -148,11 +148,13 @@ func listenAsMail(ts *testscript.TestScript, neg bool, args []string) {
 	}()
 }
 
-// waitForReady waits until /readyz of the server has a status, and prints the text.
+// waitForReady waits until /readyz of the server has a status, and a text that contains
+// another one, and prints the text.
 func waitForReady(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: ready STATUS")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: ready STATUS [TEXT]")
 	}
+	want := append(args, "")[1]
 	status, text := 0, []byte(nil)
 	deadline := time.Now().Add(time.Minute)
 	for range time.Tick(20 * time.Millisecond) {
@@ -161,7 +163,7 @@ func waitForReady(ts *testscript.TestScript, neg bool, args []string) {
 		text, err = io.ReadAll(answer.Body)
 		ts.Check(err)
 		ts.Check(answer.Body.Close())
-		if status = answer.StatusCode; strconv.Itoa(status) == args[0] {
+		if status = answer.StatusCode; strconv.Itoa(status) == args[0] && strings.Contains(string(text), want) {
 			_, err := ts.Stdout().Write(text)
 			ts.Check(err)
 			return
@@ -170,7 +172,7 @@ func waitForReady(ts *testscript.TestScript, neg bool, args []string) {
 			break
 		}
 	}
-	ts.Fatalf("/readyz is %d %s, want %s", status, text, args[0])
+	ts.Fatalf("/readyz is %d %s, want %s", status, text, strings.Join(args, " "))
 }
 
 // makeStandby starts the server of pgstart again as a standby.
