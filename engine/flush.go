@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
+	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -34,10 +35,41 @@ func (db *DB) flushable() []*commitlog.Segment {
 	return out
 }
 
+// minPassed is the fewest tombstones of a memtable that queries pass before it is flushed for them. They take about as long as a
+// small flush, some milliseconds.
+const minPassed = 1 << 17
+
+// slowsQueries reports whether a flush of seg costs less than queries have spent on its tombstones: about as much for a byte of
+// the log as they for a tombstone. The flush drops those that hide nothing in a file. The reader of a queue, whose rows are
+// inserted at the end and deleted at the beginning, would else pass all that were deleted since the last flush each time.
+func slowsQueries(seg *commitlog.Segment) bool {
+	passed := seg.Table.Passed()
+	return passed >= minPassed && passed >= seg.Tail()
+}
+
+// afterQuery wakes the worker if the newest memtable of s, which a query has read, should be flushed.
+func (db *DB) afterQuery(s *readstate.State) {
+	if slowsQueries(s.Mems[0]) && s == db.state.Load() {
+		db.wakeWorker()
+	}
+}
+
+// freezeSlow freezes the newest memtable if it slows queries and the disk has space.
+func (db *DB) freezeSlow() error {
+	full := db.gate.Full() || !db.gate.Reserve.Full()
+	if full || db.log.Failure() != nil || !slowsQueries(db.state.Load().Mems[0]) {
+		return nil
+	}
+	return db.log.Freeze()
+}
+
 // flushStep writes the memtables of all flushable segments to sstables and drops
 // the segments.
 // +checklocks:db.work.stepMu
 func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
+	if err := db.freezeSlow(); err != nil {
+		return false, fmt.Errorf("flush: %w", err)
+	}
 	segs := db.flushable()
 	if len(segs) == 0 {
 		return false, nil

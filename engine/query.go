@@ -54,6 +54,7 @@ type ownedData struct{ *snapshot }
 
 // Close implements scan.Data.
 func (d ownedData) Close() {
+	d.db.afterQuery(d.state)
 	d.release()
 	*d.snapshot = snapshot{}
 	snapshots.Put(d.snapshot)
@@ -63,7 +64,10 @@ func (d ownedData) Close() {
 type sharedData struct{ *snapshot }
 
 // Close implements scan.Data.
-func (d sharedData) Close() { d.state.Unpin(d.seq) }
+func (d sharedData) Close() {
+	d.db.afterQuery(d.state)
+	d.state.Unpin(d.seq)
+}
 
 // AddSources implements scan.Data: it adds one source for every memtable that has rows, and
 // the sources of the sstables that can have keys in [lower, upper). Prune is for the latter.

@@ -68,10 +68,11 @@ type Iterator struct {
 
 	addRowFunc func(item) bool // addRow; made once
 
-	row  codec.Row
-	key  []byte
-	seek []byte
-	read byte // of readAhead, which the compiler would remove otherwise
+	row    codec.Row
+	key    []byte
+	seek   []byte
+	passed int64 // tombstones that Row was called at
+	read   byte  // of readAhead, which the compiler would remove otherwise
 }
 
 // ref is a version that the iterator returns.
@@ -190,6 +191,7 @@ func (it *Iterator) Key() []byte {
 func (it *Iterator) Row() codec.ShapedRow {
 	r := &it.batch[it.i]
 	if codec.Kind(r.trail) != codec.KindPut {
+		it.passed++
 		return nil
 	}
 	it.t.setRow(&it.row, r.off)
@@ -201,6 +203,10 @@ func (it *Iterator) Err() error { return nil }
 
 // Close ends the use of the iterator.
 func (it *Iterator) Close() error {
+	if it.passed > 0 {
+		it.t.passed.Add(it.passed)
+		it.passed = 0
+	}
 	it.batch, it.queue, it.i = it.batch[:0], it.queue[:0], 0
 	it.t, it.o, it.from, it.dirFrom, it.row = nil, IterOptions{}, nil, nil, codec.Row{}
 	return nil

@@ -27,6 +27,7 @@ type Table struct {
 	shapes     *codec.ShapeList // by id - 1
 	mem        atomic.Int64     // bytes allocated
 	partitions atomic.Int64     // number of partitions in all shards
+	passed     atomic.Int64     // of Passed
 	dir        directory
 
 	shards [shardCount]shard
@@ -126,6 +127,10 @@ func (t *Table) Get(key []byte, hash uint64, snap uint64, row *codec.Row) (seq u
 // Bytes returns the approximate memory of the index and the shapes, without the
 // image.
 func (t *Table) Bytes() int64 { return t.mem.Load() + int64(t.shapes.MemBytes()) }
+
+// Passed returns how many tombstones Iterators that are closed have returned, each as often as
+// they did.
+func (t *Table) Passed() int64 { return t.passed.Load() }
 
 // Len returns the number of versions in the table.
 func (t *Table) Len() int {

@@ -256,7 +256,7 @@ func (l *Log) assignLocked(c *Commit) error {
 		defs, ok := l.defineShapesLocked(seg, c)
 		var payload []byte
 		var off int64
-		if ok = ok && !seg.manyDeletes(); ok {
+		if ok {
 			payload, off, ok = seg.file.Begin(len(defs) + len(c.buf))
 		}
 		if !ok {
@@ -292,7 +292,6 @@ func (l *Log) assignLocked(c *Commit) error {
 		l.highWater = c.firstTS + edm.Ticks(len(c.entries)-1)
 		seg.lastSeq = l.lastSeq
 		seg.file.Commit(wal.Record{FirstSeq: c.firstSeq, Count: uint16(len(c.entries))})
-		seg.countEntries(c)
 		c.end = seg.file.Tail()
 		seg.populate()
 		return nil

@@ -2,7 +2,6 @@ package commitlog
 
 import (
 	"fmt"
-	"math/bits"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -54,10 +53,6 @@ type Segment struct {
 	// page of it, nil if the records have reached that.
 	resident int64
 	ahead    *pageAhead
-	// entries and deletes count the entries appended. deletedIn has a bit for each partition
-	// with a delete, by its hash.
-	entries, deletes int
-	deletedIn        [16]uint64
 }
 
 // Recovered returns a segment with memory for a file of the given size, which
@@ -163,47 +158,6 @@ func (s *Segment) Free() {
 		return
 	}
 	s.pool.put(s.memory, s.resident)
-}
-
-// A segment is frozen before it is full if it has maxDeletes, if these are deletePercent of
-// its entries, and if they are in a few partitions, a partitionDeletes of them in each. A query
-// reads deleted rows one by one, for 0.1 us each, until the segment is flushed and a
-// compaction drops them: the reader of a queue would read all that it deleted again for each
-// page. Deletes all over a table cost no query much, and small flushes would cost them a half.
-const (
-	maxDeletes       = 16 << 10
-	deletePercent    = 30 // the tombstones for which lsm compacts a file
-	partitionDeletes = 256
-)
-
-// manyDeletes reports whether the segment is to be frozen for its deletes.
-func (s *Segment) manyDeletes() bool {
-	if s.deletes < maxDeletes || s.deletes*100 < s.entries*deletePercent {
-		return false
-	}
-	partitions := 0
-	for _, word := range s.deletedIn {
-		partitions += bits.OnesCount64(word)
-	}
-	return partitions*partitionDeletes <= s.deletes
-}
-
-// countEntries counts the entries of c.
-func (s *Segment) countEntries(c *Commit) {
-	s.entries += len(c.entries)
-	for i := range c.parts {
-		p := &c.parts[i]
-		before := s.deletes
-		for _, e := range c.entries[p.from:p.to] {
-			if e.shape == nil {
-				s.deletes++
-			}
-		}
-		if s.deletes > before {
-			bit := p.hash % (64 * uint64(len(s.deletedIn)))
-			s.deletedIn[bit/64] |= 1 << (bit % 64)
-		}
-	}
 }
 
 // maxShapeBytes limits the memory of Segment.shapes.
