@@ -64,6 +64,10 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	s := &Server{listener: newListener(l, o.Connections, o.ConnectionsPerAddr, o.Now), streams: streams{make(chan struct{}, spareStreams)}}
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 && (r.TLS == nil || r.TLS.NegotiatedProtocol != "h2") {
+				// net/http accepts PRI * HTTP/2.0, and reads its body as one of HTTP/1.1.
+				r.ProtoMajor, r.ProtoMinor, r.Proto = 1, 1, "HTTP/1.1"
+			}
 			if fields(r) > maxFields {
 				// Else net/http keeps them until the client has read the response.
 				r.Header, r.Trailer = http.Header{"Expect": r.Header["Expect"]}, nil

@@ -227,6 +227,22 @@ func TestHeaderLimit(t *testing.T) {
 	})
 }
 
+// TestClaimedHTTP2 sends requests of HTTP/1 that claim to be of HTTP/2, and not their bodies.
+func TestClaimedHTTP2(t *testing.T) {
+	withServer(t, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, p *pipeListener, _ *Server) {
+		for _, fields := range []string{"Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", strings.Repeat("X: y\r\n", maxFields) + "Content-Length: 5\r\n"} {
+			start := time.Now()
+			conn := p.dial()
+			go func() { _, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\nHost: h\r\n"+fields+"\r\n") }()
+			_ = conn.SetReadDeadline(start.Add(2 * bodyRate.grace))
+			if b, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 ") {
+				t.Errorf("%.20q: %q, %v after %v", fields, b, err, time.Since(start))
+			}
+			conn.Close()
+		}
+	})
+}
+
 // TestManyFields sends headers that are short and have many fields.
 func TestManyFields(t *testing.T) {
 	repeated, distinct, announced := "", "", "Transfer-Encoding: chunked\r\nTrailer: "
