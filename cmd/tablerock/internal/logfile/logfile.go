@@ -2,11 +2,13 @@
 package logfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
@@ -19,11 +21,33 @@ type File struct {
 
 	mu sync.Mutex
 	f  *os.File // +checklocks:mu
+	// full means that the last write to a pipe ended without success after its time.
+	// +checklocks:mu
+	full bool
 }
 
-// Open opens the file of a flag for appending, and creates it if it does not exist.
-func Open(flag, name string) (*File, error) {
-	f, err := open(name)
+// The time that a write to a pipe waits for its reader, and that of the next writes if it failed.
+const (
+	writeTime = time.Second
+	fullTime  = time.Millisecond
+)
+
+// Open opens the file of a flag for appending, and creates it if it does not exist. It fails when
+// ctx ends, also while it waits for the reader of a pipe.
+func Open(ctx context.Context, flag, name string) (*File, error) {
+	var f *os.File
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		f, err = open(name)
+		failed <- err
+	}()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return nil, hint.With(fmt.Errorf("%s: open %s: %w", flag, name, path.Err), "give a file that can be written, in an existing directory")
 	}
@@ -38,11 +62,19 @@ func open(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// Write appends to the file.
+// Write appends to the file. A pipe that stays full loses p, because its reader must not stop
+// the program.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.f.Write(p)
+	wait := writeTime
+	if f.full {
+		wait = fullTime
+	}
+	_ = f.f.SetWriteDeadline(time.Now().Add(wait)) // a regular file has no deadlines
+	n, err := f.f.Write(p)
+	f.full = errors.Is(err, os.ErrDeadlineExceeded)
+	return n, err
 }
 
 // Reopen opens the file of that name, which can be another one by now. If it fails, Write appends

@@ -1,6 +1,8 @@
 package logfile
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -18,7 +20,7 @@ func TestReopenPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open("--debug", name)
+	f, err := Open(t.Context(), "--debug", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,5 +35,69 @@ func TestReopenPipe(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("Reopen waits for a reader")
+	}
+}
+
+// TestFullPipe writes to a pipe that nobody reads: a write waits for a time, and the next ones do
+// not wait as long. What is written after a read arrives.
+func TestFullPipe(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	f, err := Open(t.Context(), "--debug", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	written := make(chan error, 1)
+	go func() {
+		line := make([]byte, 4096)
+		for range 100 { // more than a pipe has room for
+			_, err = f.Write(line)
+		}
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Write: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Write waits for the reader")
+	}
+	if _, err := reader.Read(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("line")); err != nil {
+		t.Errorf("Write after a read: %v", err)
+	}
+}
+
+// TestOpenPipe ends a call of Open that waits for the reader of a pipe.
+func TestOpenPipe(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := Open(ctx, "--debug", name)
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Open: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Open waits for a reader")
 	}
 }

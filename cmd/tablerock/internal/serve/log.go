@@ -18,7 +18,7 @@ import (
 
 // openLog returns a logger that writes to standard error and, with details for debugging,
 // to the file of --debug, nil without one. Close the file after the last line.
-func (c *Config) openLog() (log *slog.Logger, file *logfile.File, err error) {
+func (c *Config) openLog(ctx context.Context) (log *slog.Logger, file *logfile.File, err error) {
 	level := slog.LevelInfo
 	if c.Quiet {
 		level = slog.LevelWarn
@@ -27,7 +27,7 @@ func (c *Config) openLog() (log *slog.Logger, file *logfile.File, err error) {
 	if c.DebugLog == "" {
 		return slog.New(h), nil, nil
 	}
-	if file, err = logfile.Open("--debug", c.DebugLog); err != nil {
+	if file, err = logfile.Open(ctx, "--debug", c.DebugLog); err != nil {
 		return nil, nil, err
 	}
 	return slog.New(slog.NewMultiHandler(h, c.logHandler(file, slog.LevelDebug))), file, nil

@@ -86,7 +86,7 @@ func TestLogOfRequests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			c.config.Stderr = &out
-			log, _, err := c.config.openLog()
+			log, _, err := c.config.openLog(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestConnectionLimit(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts)}
-		s.log, _, _ = s.openLog()
+		s.log, _, _ = s.openLog(t.Context())
 		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
 			t.Errorf("%d connections with %d files and %d accounts: %d, want %d; log %q", c.asked, c.files, c.accounts, got, c.want, &out)
 		}

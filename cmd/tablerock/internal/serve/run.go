@@ -59,7 +59,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := main.check(); err != nil {
 		return err
 	}
-	log, debug, err := c.openLog()
+	log, debug, err := c.openLog(ctx)
 	if err != nil {
 		return err
 	}
