@@ -299,9 +299,6 @@ that time and the archive that "tablerock serve --backup-dir" keeps with the bac
 					return e.Usage("--until %q: must be a time as 2026-01-02T03:04:05.1234567Z or \"2026-01-02 03:04:05\" (of this machine), and excludes --at", until)
 				}
 			}
-			if inside(args[1], args[0]) {
-				return e.Usage("%s is inside the backup directory %s; name a directory elsewhere", args[1], args[0])
-			}
 			err := e.restore(cmd.Context(), args[0], args[1], o)
 			state := "nothing is restored"
 			dir := filepath.Clean(args[1]) + backup.Restoring
@@ -339,6 +336,9 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 	r, err := open(ctx, src)
 	if err != nil {
 		return err
+	}
+	if inside(dest, src) {
+		return e.Usage("%s is inside the backup directory %s; name a directory elsewhere", dest, src)
 	}
 	absolute, err := filepath.Abs(dest)
 	if err != nil {
