@@ -127,7 +127,7 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 			Account: d.Account, DB: d.DB, FS: vfs.OS(), Scratch: path.Join(filepath.ToSlash(data), scratch+d.Account), Clock: time.Now,
 		}, func(done, total int64) { progress(d.Account, done, total) })
 		switch {
-		case errors.Is(err, store.ErrCorrupt):
+		case errors.Is(err, store.ErrCorrupt) && !errors.Is(w.repo.Check(ctx), store.ErrCorrupt): // else it is the marker
 			errs = append(errs, hint.With(err, "the database is damaged: "+hint.Next(err)))
 		case err != nil:
 			errs = append(errs, of(w.dir, err))

@@ -76,3 +76,27 @@ func TestDirectoryReplaced(t *testing.T) {
 		t.Errorf("the other directory has the backups %v, %v", list, err)
 	}
 }
+
+// TestDamagedMarker damages the marker of a backup directory that is open. A backup says so, and not
+// that the database is damaged.
+func TestDamagedMarker(t *testing.T) {
+	ctx, root := t.Context(), t.TempDir()
+	dir, data := filepath.Join(root, "backups"), filepath.Join(root, "data")
+	db, err := engine.Open(filepath.Join(data, "acct"), engine.Options{SegmentBytes: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	w, err := NewWriter(ctx, dir, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := os.WriteFile(filepath.Join(dir, "TABLEROCK-BACKUP"), []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Create(ctx, data, []Database{{"acct", db}}, func(string, int64, int64) {})
+	if next := hint.Next(err); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), dir) || strings.Contains(next, "the database is damaged") {
+		t.Errorf("the error is %v, the advice %q", err, next)
+	}
+}
