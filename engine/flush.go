@@ -36,20 +36,26 @@ func (db *DB) flushable() []*commitlog.Segment {
 }
 
 // minPassed is the fewest tombstones of a memtable that queries pass before it is flushed for them. They take about as long as a
-// small flush, some milliseconds.
-const minPassed = 1 << 17
+// small flush, some milliseconds. With an archive, in which each flush leaves a chunk, there are minPassedArchived.
+const (
+	minPassed         = 1 << 17
+	minPassedArchived = 1 << 23
+)
 
 // slowsQueries reports whether a flush of seg costs less than queries have spent on its tombstones: about as much for a byte of
 // the log as they for a tombstone. The flush drops those that hide nothing in a file. The reader of a queue, whose rows are
 // inserted at the end and deleted at the beginning, would else pass all that were deleted since the last flush each time.
-func slowsQueries(seg *commitlog.Segment) bool {
+func (db *DB) slowsQueries(seg *commitlog.Segment) bool {
 	passed := seg.Table.Passed()
-	return passed >= minPassed && passed >= seg.Tail()
+	if passed < minPassed || db.opts.Archive != nil && passed < minPassedArchived {
+		return false
+	}
+	return passed >= seg.Tail()
 }
 
 // afterQuery wakes the worker if the newest memtable of s, which a query has read, should be flushed.
 func (db *DB) afterQuery(s *readstate.State) {
-	if slowsQueries(s.Mems[0]) && s == db.state.Load() {
+	if db.slowsQueries(s.Mems[0]) && s == db.state.Load() {
 		db.wakeWorker()
 	}
 }
@@ -57,7 +63,7 @@ func (db *DB) afterQuery(s *readstate.State) {
 // freezeSlow freezes the newest memtable if it slows queries and the disk has space.
 func (db *DB) freezeSlow() error {
 	full := db.gate.Full() || !db.gate.Reserve.Full()
-	if full || db.log.Failure() != nil || !slowsQueries(db.state.Load().Mems[0]) {
+	if full || db.log.Failure() != nil || !db.slowsQueries(db.state.Load().Mems[0]) {
 		return nil
 	}
 	return db.log.Freeze()
