@@ -85,7 +85,9 @@ func TestNoFlushForQueries(t *testing.T) {
 		{"an archive", 1000, 200, 0, &memArchive{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			db := mustCreate(t, engine.Options{FS: vfs.NewMem(), SegmentBytes: 8 << 20, CacheBytes: 1 << 20, Archive: c.archive, Testing: engine.TestHooks{Manual: true}})
+			db := mustCreate(t, engine.Options{
+				FS: vfs.NewMem(), SegmentBytes: 8 << 20, CacheBytes: 1 << 20, Archive: c.archive, Testing: engine.TestHooks{Manual: true},
+			})
 			for i := range c.bytes >> 15 {
 				apply(t, db, store.Insert(edm.Entity{
 					Key:        edm.Key{Partition: "z", Row: fmt.Sprint(i)},
