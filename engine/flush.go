@@ -42,20 +42,21 @@ const (
 	minPassedArchived = 1 << 23
 )
 
-// slowsQueries reports whether a flush of seg costs less than queries have spent on its tombstones: about as much for a byte of
-// the log as they for a tombstone. The flush drops those that hide nothing in a file. The reader of a queue, whose rows are
-// inserted at the end and deleted at the beginning, would else pass all that were deleted since the last flush each time.
-func (db *DB) slowsQueries(seg *commitlog.Segment) bool {
-	passed := seg.Table.Passed()
+// slowsQueries reports whether a flush of the newest of mems, all memtables, costs less than queries have spent on its tombstones:
+// about as much for a byte of the log as they for a tombstone. The flush drops those that hide nothing in a file. The reader of a
+// queue, whose rows are inserted at the end and deleted at the beginning, would else pass all that were deleted since the last
+// flush each time. Other memtables are flushed first: while flushes fail, writers would soon wait for many small ones.
+func (db *DB) slowsQueries(mems []*commitlog.Segment) bool {
+	passed := mems[0].Table.Passed()
 	if passed < minPassed || db.opts.Archive != nil && passed < minPassedArchived {
 		return false
 	}
-	return passed >= seg.Tail()
+	return len(mems) == 1 && passed >= mems[0].Tail() && db.log.Failure() == nil
 }
 
 // afterQuery wakes the worker if the newest memtable of s, which a query has read, should be flushed.
 func (db *DB) afterQuery(s *readstate.State) {
-	if db.slowsQueries(s.Mems[0]) && s == db.state.Load() {
+	if db.slowsQueries(s.Mems) && s == db.state.Load() {
 		db.wakeWorker()
 	}
 }
@@ -63,7 +64,7 @@ func (db *DB) afterQuery(s *readstate.State) {
 // freezeSlow freezes the newest memtable if it slows queries and the disk has space.
 func (db *DB) freezeSlow() error {
 	full := db.gate.Full() || !db.gate.Reserve.Full()
-	if full || db.log.Failure() != nil || !db.slowsQueries(db.state.Load().Mems[0]) {
+	if full || !db.slowsQueries(db.state.Load().Mems) {
 		return nil
 	}
 	return db.log.Freeze()

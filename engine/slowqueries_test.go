@@ -2,12 +2,15 @@ package engine_test
 
 import (
 	"fmt"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // deleteInserted inserts and deletes n entities at the beginning of partition "p", and inserts
@@ -105,5 +108,37 @@ func TestNoFlushForQueries(t *testing.T) {
 				t.Errorf("%d flushes, %v; want none", stats.Flushes, err)
 			}
 		})
+	}
+}
+
+// TestQueriesWhileFlushesFail passes many deleted entities after each flush that fails. They do not
+// freeze one memtable after the other, for which writes would be refused soon.
+func TestQueriesWhileFlushesFail(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	db := mustCreate(t, engine.Options{FS: fsys, SegmentBytes: 8 << 20, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}})
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
+			return &errorfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	})
+	step := func() error {
+		deleteInserted(t, db, 1000)
+		for range 200 {
+			first(t, func(q store.Query) store.Cursor { return db.Query(t.Context(), table, q) })
+		}
+		_, err := db.Step(t.Context())
+		return err
+	}
+	for range 5 {
+		if err := step(); err == nil {
+			t.Fatal("Step: no error, want that of the flush")
+		}
+	}
+	fsys.SetRule(nil)
+	check(t, "Step", step())
+	drain(t, db)
+	if stats, err := db.Stats(); err != nil || stats.WALBytes != 0 {
+		t.Errorf("after a flush: %+v, %v, want no log", stats, err)
 	}
 }
