@@ -113,7 +113,7 @@ func (g *group) apply(ctx context.Context) {
 		if !upserts {
 			g.append(ctx)
 		}
-		g.add(g.next)
+		g.add(g.next, !upserts)
 		if !upserts || g.openBytes() > recordBytes {
 			g.append(ctx)
 		}
@@ -130,10 +130,14 @@ func (g *group) openBytes() int {
 	return g.open.b.Commit.Bytes()
 }
 
-// add adds batch i to the open record.
-func (g *group) add(i int) {
+// add adds batch i to the open record. Alone says that no other is added after it.
+func (g *group) add(i int, alone bool) {
 	if g.open.b == nil {
-		g.open = record{g.db.batches.Get().(*batch.Batch), make([]int, 0, min(groupBatches, len(g.batches)-i))}
+		most := 1
+		if !alone {
+			most = min(groupBatches, len(g.batches)-i)
+		}
+		g.open = record{g.db.batches.Get().(*batch.Batch), make([]int, 0, most)}
 	}
 	if err := g.open.b.Add(g.table, g.batches[i]); err != nil {
 		g.fail(i, g.db.refuseBatch(g.open.b, err))
@@ -161,7 +165,7 @@ func (g *group) append(ctx context.Context) {
 				continue
 			}
 			// There can be space for some of them.
-			g.add(i)
+			g.add(i, true)
 			g.append(ctx)
 		}
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -686,5 +687,31 @@ func applyBesideConditions(t *testing.T, other edm.Entity, want error) {
 		if i < len(written) && written[i] < r.to {
 			t.Fatalf("a write at %d is between the version of %d and its replacement of %d", written[i], r.from, r.to)
 		}
+	}
+}
+
+// TestApplyBatchesMemory inserts entities in batches of one, each of which has its own record. A
+// record takes no memory for the batches of a group.
+func TestApplyBatchesMemory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	const n, most = 1000, 600
+	db := mustCreate(t, manual(vfs.NewMem()))
+	least := uint64(math.MaxUint64)
+	for round := range 5 {
+		batches := make([][]store.Op, n)
+		for i := range batches {
+			batches[i] = []store.Op{store.Insert(edm.Entity{Key: edm.Key{Partition: fmt.Sprint("p", i), Row: fmt.Sprint(round)}})}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := db.ApplyBatches(t.Context(), table, batches)
+		runtime.ReadMemStats(&after)
+		check(t, "ApplyBatches", err)
+		least = min(least, (after.TotalAlloc-before.TotalAlloc)/n)
+	}
+	if least > most {
+		t.Errorf("%d bytes are allocated for a batch, want at most %d", least, most)
 	}
 }
