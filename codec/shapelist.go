@@ -109,3 +109,12 @@ func (l *ShapeList) MemBytesOf(s *Shape) int {
 	}
 	return s.MemBytes()
 }
+
+// Close drops the shapes and src. It is the last call: others may keep l for long.
+func (l *ShapeList) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.src, l.kept, l.used = nil, nil, 0
+	l.chunks.Store(new([]*shapeChunk))
+	l.n.Store(0)
+}

@@ -302,8 +302,10 @@ func (r *Reader) Between(lo, hi, lower, upper []byte) float64 {
 	return float64(r.index.Before(hi)-r.index.Before(lo)) / float64(last.Off+int64(last.Len)-r.index.Groups[0].Off)
 }
 
-// Close closes the file. Blocks stay in the cache until they are dropped there.
+// Close closes the file. Blocks stay in the cache until they are dropped there: drop them before the file
+// is opened again. It keeps memory of heads for those of other files, and must not keep the shapes by them.
 func (r *Reader) Close() error {
+	r.shapes.Close()
 	if err := r.f.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", r.o.Name, err)
 	}

@@ -116,4 +116,9 @@ func (f *File) Assign(seq uint64, stamp edm.Ticks) {
 }
 
 // Close closes the file. Nothing may use f any more.
-func (f *File) Close() error { return f.f.Close() }
+func (f *File) Close() error {
+	if r := f.opened.Load(); r != nil {
+		return r.Close()
+	}
+	return f.f.Close()
+}
