@@ -45,10 +45,10 @@ func (*streams) context(ctx context.Context, c net.Conn) context.Context {
 // begin waits until r may run, and returns the function to call at its end. It returns nil if
 // the client gave up before, or if r is refused, since no more bodies can wait.
 func (s *streams) begin(r *http.Request) (end func(), refused bool) {
-	c, ok := r.Context().Value(connKey{}).(*tlsConn)
-	if !ok || r.ProtoMajor != 2 { // a connection without TLS can claim to be of HTTP/2, and has one request at a time
+	if r.ProtoMajor != 2 {
 		return func() {}, false
 	}
+	c, _ := r.Context().Value(connKey{}).(*tlsConn)
 	ofOwn, ofSpare := func() { <-c.own }, func() { <-s.spare }
 	select {
 	case c.own <- struct{}{}:

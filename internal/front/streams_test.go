@@ -175,10 +175,6 @@ func TestSmallBodiesWait(t *testing.T) {
 			r.ProtoMajor, r.ContentLength = 2, length
 			return r
 		}
-		plain := request(maxReceived).WithContext(s.context(t.Context(), &net.TCPConn{}))
-		if end, _ := s.begin(plain); end == nil {
-			t.Error("a request without TLS does not run")
-		}
 		if end, _ := s.begin(request(maxReceived)); end == nil {
 			t.Error("the first request of a connection does not run")
 		}
