@@ -35,16 +35,25 @@ func TestLockedRestore(t *testing.T) {
 	}
 }
 
-// TestDirectoryReplaced has another backup directory in the place of the one that is locked, as after
-// a change of disks: nothing is written or removed there, because no restore would accept it.
-func TestDirectoryReplaced(t *testing.T) {
-	ctx, root := t.Context(), t.TempDir()
-	dir, data := filepath.Join(root, "backups"), filepath.Join(root, "data")
+// backedUp returns a backup directory, which does not exist yet, and a data directory with a database
+// for the account acct.
+func backedUp(t *testing.T) (dir, data string, db *engine.DB) {
+	t.Helper()
+	root := t.TempDir()
+	dir, data = filepath.Join(root, "backups"), filepath.Join(root, "data")
 	db, err := engine.Open(filepath.Join(data, "acct"), engine.Options{SegmentBytes: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { db.Close() })
+	return dir, data, db
+}
+
+// TestDirectoryReplaced has another backup directory in the place of the one that is locked, as after
+// a change of disks: nothing is written or removed there, because no restore would accept it.
+func TestDirectoryReplaced(t *testing.T) {
+	ctx := t.Context()
+	dir, data, db := backedUp(t)
 	dbs, quiet := []Database{{"acct", db}}, func(string, int64, int64) {}
 	writer := func() *Writer {
 		t.Helper()
@@ -80,13 +89,8 @@ func TestDirectoryReplaced(t *testing.T) {
 // TestDamagedMarker damages the marker of a backup directory that is open. A backup says so, and not
 // that the database is damaged.
 func TestDamagedMarker(t *testing.T) {
-	ctx, root := t.Context(), t.TempDir()
-	dir, data := filepath.Join(root, "backups"), filepath.Join(root, "data")
-	db, err := engine.Open(filepath.Join(data, "acct"), engine.Options{SegmentBytes: 64 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	ctx := t.Context()
+	dir, data, db := backedUp(t)
 	w, err := NewWriter(ctx, dir, data)
 	if err != nil {
 		t.Fatal(err)
