@@ -110,7 +110,8 @@ func (l *ShapeList) MemBytesOf(s *Shape) int {
 	return s.MemBytes()
 }
 
-// Close drops the shapes and src. It is the last call: others may keep l for long.
+// Close drops the shapes and src, which what still refers to l would keep. No method may be called
+// after it.
 func (l *ShapeList) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
