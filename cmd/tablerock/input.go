@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
@@ -42,24 +43,6 @@ func (s *source) close() error {
 	return s.file.Close()
 }
 
-// openFile opens the file called name. It fails when ctx ends, also while it waits for a program
-// to write to a named pipe.
-func openFile(ctx context.Context, name string) (*os.File, error) {
-	var f *os.File
-	failed := make(chan error, 1)
-	go func() {
-		var err error
-		f, err = os.Open(name)
-		failed <- err
-	}()
-	select {
-	case err := <-failed:
-		return f, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // openSource opens the file called name, or standard input for "-".
 func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	if name == "-" {
@@ -69,7 +52,7 @@ func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 		}
 		return s, nil
 	}
-	f, err := openFile(ctx, name)
+	f, err := openfile.Open(ctx, name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

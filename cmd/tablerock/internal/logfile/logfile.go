@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 )
 
 // File is a log file. Methods may be called concurrently. Those of a nil File do nothing, but it
@@ -32,22 +33,16 @@ const (
 	fullTime  = time.Millisecond
 )
 
+// How a file is opened.
+const (
+	appending = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	private   = 0o600
+)
+
 // Open opens the file of a flag for appending, and creates it if it does not exist. It fails when
 // ctx ends, also while it waits for the reader of a pipe.
 func Open(ctx context.Context, flag, name string) (*File, error) {
-	var f *os.File
-	failed := make(chan error, 1)
-	go func() {
-		var err error
-		f, err = open(name)
-		failed <- err
-	}()
-	var err error
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	f, err := openfile.Open(ctx, name, appending, private)
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return nil, hint.With(fmt.Errorf("%s: open %s: %w", flag, name, path.Err), "give a file that can be written, in an existing directory")
 	}
@@ -56,10 +51,6 @@ func Open(ctx context.Context, flag, name string) (*File, error) {
 	}
 	info, err := f.Stat()
 	return &File{name: name, regular: err == nil && info.Mode().IsRegular(), f: f}, nil
-}
-
-func open(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 // Write appends to the file. A pipe that stays full loses p, because its reader must not stop
@@ -84,7 +75,7 @@ func (f *File) Reopen() error {
 	if f == nil || !f.regular {
 		return nil
 	}
-	next, err := open(f.name)
+	next, err := os.OpenFile(f.name, appending, private)
 	if err != nil {
 		return err
 	}
