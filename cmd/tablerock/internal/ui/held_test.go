@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,17 +48,20 @@ func TestMain(m *testing.M) {
 // held is an engine whose flush or compaction waits at the sync of an sstable until it is released.
 type held struct {
 	db *Database
+	// afterStall lets the first job wait until a write has stalled, as on a slow machine.
+	afterStall bool
 
 	mu      sync.Mutex
 	cond    *sync.Cond
 	kind    string // that waits
 	waiting string // the kind of the job that waits now
+	begins  func() // is called when the held job begins to wait
 }
 
 const heldTable = "Orders"
 
 func openHeld(dir string) (*held, error) {
-	h := &held{db: &Database{Dir: filepath.ToSlash(dir), SegmentBytes: 1 << 20, Jobs: &Jobs{}}}
+	h := &held{begins: func() {}, db: &Database{Dir: filepath.ToSlash(dir), SegmentBytes: 1 << 20, Jobs: &Jobs{}}}
 	h.cond = sync.NewCond(&h.mu)
 	h.db.FS = errorfs.Wrap(vfs.OS(), func(op vfs.Op) *errorfs.Fault {
 		if kind, _ := filename.Parse(path.Base(op.Name)); kind == filename.SSTable && op.Kind == "sync" {
@@ -79,12 +83,15 @@ func (h *held) pass() {
 	if len(running) == 0 {
 		return
 	}
+	for stats, _ := h.db.DB.Stats(); h.afterStall && stats.Stalls == 0; stats, _ = h.db.DB.Stats() { // an open database has stats
+		runtime.Gosched()
+	}
 	kind := running[len(running)-1].Kind // a compaction does not write during a flush
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for h.kind == kind {
 		h.waiting = kind
-		h.cond.Broadcast()
+		h.begins()
 		h.cond.Wait()
 	}
 	h.waiting = ""
@@ -107,7 +114,7 @@ func (h *held) waits() bool {
 
 // write replaces entities of the table: batch n of 100 that are spread over all keys. The
 // text hardly compresses, so that the files have the size of the segments.
-func (h *held) write(s store.Store, n int) error {
+func (h *held) write(ctx context.Context, s store.Store, n int) error {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	note := make([]byte, 120)
 	ops := make([]store.Op, 100)
@@ -125,7 +132,7 @@ func (h *held) write(s store.Store, n int) error {
 			},
 		})
 	}
-	_, err := s.Apply(context.Background(), heldTable, ops...)
+	_, err := s.Apply(ctx, heldTable, ops...)
 	return err
 }
 
@@ -155,7 +162,7 @@ func (h *held) freeze(s store.Store, n int) (int, error) {
 	for {
 		stats, err := h.db.DB.Stats()
 		if err == nil && len(stats.Memtables) < 2 {
-			err = h.write(s, n)
+			err = h.write(context.Background(), s, n)
 		} else {
 			return n, err
 		}
@@ -166,12 +173,18 @@ func (h *held) freeze(s store.Store, n int) (int, error) {
 }
 
 // until writes batches from n on until the held job waits, and returns the number of the next.
+// A write ends then too: it may be stalled until that job has ended.
 func (h *held) until(s store.Store, n int) (int, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h.mu.Lock()
+	h.begins = cancel
+	h.mu.Unlock()
 	for end := n + 2000; n < end; n++ {
 		if h.waits() {
 			return n, nil
 		}
-		if err := h.write(s, n); err != nil {
+		if err := h.write(ctx, s, n); err != nil && ctx.Err() == nil {
 			return n, err
 		}
 	}
@@ -181,6 +194,12 @@ func (h *held) until(s store.Store, n int) (int, error) {
 // TestStateOfJobs compares the state with the job that is held: the memtables of a flush, the
 // runs of a compaction, and both at once.
 func TestStateOfJobs(t *testing.T) {
+	for _, afterStall := range []bool{false, true} {
+		t.Run(fmt.Sprintf("afterStall=%t", afterStall), func(t *testing.T) { testStateOfJobs(t, afterStall) })
+	}
+}
+
+func testStateOfJobs(t *testing.T, afterStall bool) {
 	h, err := openHeld(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +210,7 @@ func TestStateOfJobs(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	h.afterStall = afterStall
 	n := 0
 	hold := func(kind string) livestate.Engine {
 		t.Helper()
@@ -300,7 +320,7 @@ func serveHeld(dir string, in io.Reader, out io.Writer) error {
 		case "write":
 			count, _ := strconv.Atoi(argument) // the tests give a number
 			for end := n + count; n < end && err == nil; n++ {
-				err = h.write(s, n)
+				err = h.write(ctx, s, n)
 			}
 		case "release":
 			h.hold("")
