@@ -155,7 +155,9 @@ func (p *tab) keepPicture() {
 	if pictures == "" {
 		return
 	}
-	if png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot()); err == nil {
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
+	defer cancel()
+	if png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot()); err == nil {
 		_ = os.WriteFile(filepath.Join(pictures, "failed-"+strings.ReplaceAll(p.t.Name(), "/", "-")+".png"), png, 0o644) // the test has failed anyway
 	}
 }
@@ -215,11 +217,21 @@ func (p *tab) wait(condition string) {
 			return
 		}
 		if ctx.Err() != nil {
-			text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string](`location.href + "\n" +
-				(document.querySelector("dialog[open]") ?? document.body).innerText.replaceAll(/\s+/g, " ").slice(0, 600)`)) // only for the message
-			p.t.Fatalf("never true: %s (%v), at %s", condition, err, text)
+			p.t.Fatalf("never true: %s (%v), at %s", condition, err, p.looks())
 		}
 	}
+}
+
+// looks returns the address of the page and its text, for messages.
+func (p *tab) looks() string {
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout/4)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" +
+		(document.querySelector("dialog[open]") ?? document.body).innerText.replaceAll(/\s+/g, " ").slice(0, 600)`))
+	if err != nil {
+		return "a page that does not answer: " + err.Error()
+	}
+	return text
 }
 
 // one returns the expression of the element of a selector that is shown, of the last dialog
@@ -262,8 +274,7 @@ func (p *tab) clickOn(element string) {
 			continue
 		}
 		do(p, chromedp.MouseClickXY(at.X, at.Y))
-		clicked, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`!window.endClick || window.endClick()`))
-		if err != nil || clicked { // an error, or a page without endClick: the click leaves the page
+		if p.endClick() {
 			break
 		}
 		if time.Now().After(end) {
@@ -271,6 +282,15 @@ func (p *tab) clickOn(element string) {
 		}
 	}
 	p.clicks++
+}
+
+// endClick reports whether the click of clickOn reached its element or leaves the page: then the
+// script fails, finds another page, or gets no answer.
+func (p *tab) endClick() bool {
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout/4)
+	defer cancel()
+	clicked, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.endClick || window.endClick()`))
+	return err != nil || clicked
 }
 
 func (p *tab) click(selector string) { p.t.Helper(); p.clickOn(one(selector)) }
@@ -344,8 +364,10 @@ func (p *tab) rows() []string {
 // grantClipboard lets the page copy, and read what it copied.
 func (p *tab) grantClipboard() {
 	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
+	defer cancel()
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
-		_, err := chromedp.CallBrowser(p.ctx, browser.SetPermission, browser.SetPermissionParams{
+		_, err := chromedp.CallBrowser(ctx, browser.SetPermission, browser.SetPermissionParams{
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted, Origin: p.base,
 			BrowserContextID: chromedp.FromContext(p.ctx).BrowserContextID,
 		})
