@@ -69,6 +69,13 @@ func (d sharedData) Close() {
 	d.state.Unpin(d.seq)
 }
 
+// Passed implements scan.Data.
+func (s *snapshot) Passed(lower, upper []byte, n int) {
+	if s.db.tree.Passed(lower, upper, n) {
+		s.db.wakeWorker()
+	}
+}
+
 // AddSources implements scan.Data: it adds one source for every memtable that has rows, and
 // the sources of the sstables that can have keys in [lower, upper). Prune is for the latter.
 func (s *snapshot) AddSources(to *scan.Sources, lower, upper []byte, prune *predicate.Program) {

@@ -136,6 +136,7 @@ func (t *Tree) picker(v *Version, snapshots []uint64) *pick.Picker {
 		TierRuns:   t.o.TierRuns,
 		Recompress: t.o.CompactedCompression != t.o.Compression,
 		Dropped:    t.o.Dropped,
+		Deleted:    &t.deleted,
 	}
 }
 

@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -86,6 +87,11 @@ func (h *harness) randomStep() {
 		h.check()
 	case n < 996:
 		h.load(h.randomRows(1+h.rng.IntN(2*keys), keys))
+	default: // as if queries had passed tombstones in a range of any entries
+		lower, upper := testKey(h.rng.IntN(keys)), testKey(h.rng.IntN(keys))
+		for due := bytes.Compare(lower, upper) >= 0; !due; {
+			due = h.tree.Passed(lower, upper, 1<<20)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/trash"
@@ -54,6 +55,8 @@ type Tree struct {
 	countersMu sync.Mutex
 	// +checklocks:countersMu
 	counters Counters
+
+	deleted keyrange.Deleted
 
 	opener runs.Opener
 	trash  trash.Trash
@@ -129,6 +132,10 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*runs.File) (
 	}
 	return v, nil
 }
+
+// Passed tells t that a query has passed n tombstones of files, and no row, in [lower, upper), which
+// it copies. It reports whether a compaction of what queries have passed there is due.
+func (t *Tree) Passed(lower, upper []byte, n int) bool { return t.deleted.Add(lower, upper, n) }
 
 // Version returns the current version, pinned until its Unref. Do not call it after
 // Close.

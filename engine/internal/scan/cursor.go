@@ -21,6 +21,9 @@ type Data interface {
 	// files say which spans have no row that satisfies prune. A nil prune is satisfied by
 	// all.
 	AddSources(s *Sources, lower, upper []byte, prune *predicate.Program)
+	// Passed is told that the query has passed n tombstones of files, and no entity, in [lower,
+	// upper), which it must not keep. It is called for 1024 tombstones and more.
+	Passed(lower, upper []byte, n int)
 	// Close is called once, when the cursor does not need the sources any more.
 	Close()
 }
@@ -72,6 +75,7 @@ type state struct {
 	bytes      int  // of the rows returned, if the query has BudgetBytes
 	full       bool // bytes has reached BudgetBytes
 	tombstones int  // passed
+	deleted    deletedRange
 }
 
 var states = sync.Pool{New: func() any { return new(state) }}
@@ -82,7 +86,7 @@ func (s *state) reset() {
 	s.it.Init(nil, merge.Options{}) // it has no error
 	s.project.reset()
 	*s = state{
-		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0],
+		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0], deleted: s.deleted.emptied(),
 		sources: s.sources, it: s.it,
 		project: s.project,
 		size:    rowSize{variable: s.size.variable, bytes: s.size.bytes},
@@ -113,6 +117,8 @@ const (
 	checkEvery = 64
 	// tombstonesEvery is how many tombstones are passed between such checks.
 	tombstonesEvery = 1024
+	// minDeletedRange is the fewest tombstones that Data.Passed is told of.
+	minDeletedRange = 1024
 	// A walk is of minWalk entities, so that it is worth the seeks of all sources, and
 	// of twice as many as the walk before, up to maxWalk.
 	minWalk = 128
@@ -291,8 +297,12 @@ func (c *Cursor) advance() bool {
 		for ok && c.inRange() {
 			// A tombstone has no row.
 			if c.next = c.it.Row(); c.next != nil {
+				c.deleted.end(c.data, c.q.Reverse)
 				c.pos = onNext
 				return true
+			}
+			if c.it.Index() >= len(c.win.mems) {
+				c.deleted.add(c.it.Key())
 			}
 			if c.tombstones++; c.tombstones%tombstonesEvery == 0 && c.ctx.Err() != nil {
 				return c.stopAtTombstone()
@@ -302,6 +312,7 @@ func (c *Cursor) advance() bool {
 		if c.it.Err() != nil {
 			return false
 		}
+		c.deleted.end(c.data, c.q.Reverse)
 		c.rest = c.rest[1:]
 		c.begin()
 	}
@@ -311,6 +322,7 @@ func (c *Cursor) advance() bool {
 // stopAtTombstone ends the query at a tombstone because ctx has ended. The next page
 // begins at the tombstone.
 func (c *Cursor) stopAtTombstone() bool {
+	c.deleted.end(c.data, c.q.Reverse)
 	c.err = c.ctx.Err()
 	user, _, _ := codec.SplitTrailer(c.it.Key())
 	_, partition, row, _ := codec.SplitKey(user)

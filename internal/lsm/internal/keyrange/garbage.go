@@ -15,7 +15,10 @@ type Range struct {
 	Above  int64 // estimated bytes of the tiers above
 	// Garbage estimates how many bytes of obsolete versions the range contains.
 	Garbage int64
-	Entries uint64 // of the bottom
+	// Consumed estimates the bytes that compactions have consumed in the file of the bottom. They
+	// take space until the range is compacted too.
+	Consumed int64
+	Entries  uint64 // of the bottom
 
 	tombstones float64 // estimated, see AddTombstones
 }
@@ -32,8 +35,11 @@ func (r *Range) mostlyDeleted() bool {
 // live estimates the bytes without garbage.
 func (r *Range) live() int64 { return r.Bottom + r.Above - r.Garbage }
 
-// mostlyGarbage reports whether half of the range may be garbage.
-func (r *Range) mostlyGarbage() bool { return r.Garbage > 0 && r.Garbage >= r.live() }
+// freed estimates the bytes that a compaction of the range frees.
+func (r *Range) freed() int64 { return r.Garbage + r.Consumed }
+
+// mostlyGarbage reports whether half of what the range takes may be garbage.
+func (r *Range) mostlyGarbage() bool { return r.freed() > 0 && r.freed() >= r.live() }
 
 // Ranges partition the keys where the files of the bottom start. The first
 // range starts at the least key, whatever its start says.
@@ -100,12 +106,12 @@ func (rs Ranges) Pick(first int, spaceShort bool) int {
 	for j := range n {
 		i := (first + j) % n
 		r := &rs[i]
-		if r.mostlyGarbage() || spaceShort && r.Garbage > 0 && r.Garbage >= r.live()/2 {
+		if r.mostlyGarbage() || spaceShort && r.freed() > 0 && r.freed() >= r.live()/2 {
 			return i
 		}
-		// Compare garbage/live without dividing.
-		if spaceShort && r.Garbage > 0 &&
-			(best < 0 || float64(r.Garbage)*float64(rs[best].live()) > float64(rs[best].Garbage)*float64(r.live())) {
+		// Compare freed/live without dividing.
+		if spaceShort && r.freed() > 0 &&
+			(best < 0 || float64(r.freed())*float64(rs[best].live()) > float64(rs[best].freed())*float64(r.live())) {
 			best = i
 		}
 	}

@@ -23,6 +23,7 @@ func (k *Picker) ranges() keyrange.Ranges {
 		rs[i].Start = s.Lo
 		rs[i].Bottom, rs[i].Garbage, rs[i].Entries = s.Bytes, k.hidden(s), s.Entries
 	}
+	k.addConsumed(rs)
 	if len(bottom) == 0 && len(tiers) > 0 {
 		rs[0].Bottom = tiers[len(tiers)-1].Bytes()
 		tiers = tiers[:len(tiers)-1]
@@ -41,6 +42,22 @@ func (k *Picker) ranges() keyrange.Ranges {
 		}
 	}
 	return rs
+}
+
+// addConsumed adds what compactions have consumed of the files of the bottom to the ranges of the rest.
+func (k *Picker) addConsumed(rs keyrange.Ranges) {
+	rest := make(map[*runs.File]int64)
+	for _, s := range k.Runs.Bottom().SSTs {
+		if s.Clipped {
+			rest[s.File] += s.Bytes
+		}
+	}
+	for i, s := range k.Runs.Bottom().SSTs {
+		if s.Clipped {
+			consumed := max(0, s.Size-rest[s.File])
+			rs[i].Consumed = int64(float64(consumed) * float64(s.Bytes) / float64(rest[s.File]))
+		}
+	}
 }
 
 // hidden estimates the bytes in a file of the bottom of versions that were kept for closed

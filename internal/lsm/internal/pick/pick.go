@@ -9,6 +9,8 @@
 //	dropped tables   a file has only rows of dropped tables: drop it unread
 //	move             a file of a tier overlaps nothing below it: list it in the bottom
 //	tier, overfull   a tier has TierRuns+2 runs or more: compact it into the next tier
+//	deleted          queries have spent more on a range of deleted rows than its compaction takes:
+//	                 compact the range
 //	tombstones       files of over 30 % tombstones may hide a quarter of a range: compact the range
 //	garbage          half of a range is garbage: compact the range into the bottom
 //	tier, full       a tier has TierRuns runs: compact it into the next tier
@@ -100,6 +102,8 @@ type Picker struct {
 	Recompress bool
 	// Dropped reports whether no reader can see the rows of a table.
 	Dropped func(table uint32) bool
+	// Deleted has the ranges that queries found deleted.
+	Deleted *keyrange.Deleted
 
 	read bool // a file to know its tables: at most one for each pick
 }
@@ -108,7 +112,7 @@ type Picker struct {
 func (k *Picker) Pick() *Plan {
 	k.forgetFinished()
 	rules := []func() *Plan{
-		k.FilesOfDroppedTables, k.trivialMoves, k.overfullTier, k.deletedRange, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
+		k.FilesOfDroppedTables, k.trivialMoves, k.overfullTier, k.passedRange, k.deletedRange, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
 	}
 	for _, rule := range rules {
 		if p := rule(); p != nil {
@@ -178,6 +182,29 @@ func (k *Picker) compressible(s *runs.SST) bool {
 
 func mostlyTombstones(s *runs.SST) bool {
 	return s.Meta.Tombstones*100 > s.Meta.Entries*tombstonePercent
+}
+
+// passedRange compacts a range in which queries have found only deleted rows, unless a snapshot
+// needs them. It writes nothing unless rows were inserted there again, and consumes no more of the
+// files than queries have passed.
+func (k *Picker) passedRange() *Plan {
+	lower, upper := k.Deleted.Take()
+	if upper == nil {
+		return nil
+	}
+	tombstones := false
+	for _, r := range k.Runs {
+		for _, s := range r.Within(lower, upper) {
+			if len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
+				return nil
+			}
+			tombstones = tombstones || s.Meta.Tombstones > 0
+		}
+	}
+	if !tombstones {
+		return nil // another compaction has dropped them
+	}
+	return &Plan{Reason: "deleted", Inputs: k.Runs, Lower: lower, Upper: upper, Tier: manifest.BottomTier, FileBytes: int64(k.FileBytes)}
 }
 
 // deletedRange compacts a range in which files of many tombstones, which no snapshot needs,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
@@ -119,6 +120,7 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *Picker {
 		FileBytes: 1000,
 		TierRuns:  4,
 		Dropped:   func(table uint32) bool { return dropped[table] },
+		Deleted:   new(keyrange.Deleted),
 	}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
@@ -132,6 +134,10 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *Picker {
 			k.Policy.tierCompactions = append(k.Policy.tierCompactions, tierCompaction{
 				tier: uint32(number(t, a.Vals[0])), newest: number(t, a.Vals[1]), run: number(t, a.Vals[2]), fileBytes: int64(k.FileBytes),
 			})
+		case "deleted": // from, to
+			for range 4 {
+				k.Deleted.Add(pickKey(t, a.Vals[0]), pickKey(t, a.Vals[1]), 1<<20)
+			}
 		case "cursor":
 			k.Policy.cursor = pickKey(t, a.Vals[0])
 		default:
