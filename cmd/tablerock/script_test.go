@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -32,8 +34,8 @@ func TestMain(m *testing.M) {
 //	end SIGNAL               end the server; the command stop of testscript ends the script
 //	request STATUS METHOD URL [BODY]   send a signed request to the server
 //
-// and the commands of script_postgres_test.go, which skip the script on a machine without
-// PostgreSQL.
+// the commands of script_postgres_test.go, which skip the script on a machine without PostgreSQL,
+// and the condition [race]: the race detector is on. It makes each command ten times slower.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
@@ -65,6 +67,12 @@ func TestScripts(t *testing.T) {
 			"end":     endServer,
 			"request": request,
 		}),
+		Condition: func(cond string) (bool, error) {
+			if cond != "race" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return race.Enabled, nil
+		},
 		RequireExplicitExec: true,
 	})
 }
