@@ -3,7 +3,6 @@ package codec
 import (
 	"encoding/binary"
 	"math/bits"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
@@ -105,15 +104,19 @@ func newShape(fields []field, names int) *Shape {
 // setChecked sets texts and ranged.
 func (s *Shape) setChecked() {
 	list := make([]uint16, 0, len(s.fields))
-	for _, types := range [][]edm.Type{{edm.TypeString, edm.TypeBinary}, {edm.TypeBoolean, edm.TypeInt32, edm.TypeDateTime, edm.TypeGuid}} {
-		for i := range s.fields {
-			if slices.Contains(types, s.fields[i].typ) {
-				list = append(list, uint16(i))
-			}
+	for i := range s.fields {
+		if t := s.fields[i].typ; t == edm.TypeString || t == edm.TypeBinary {
+			list = append(list, uint16(i))
 		}
-		s.texts, s.ranged = s.ranged, list
-		list = list[len(list):]
 	}
+	n := len(list)
+	for i := range s.fields {
+		switch s.fields[i].typ {
+		case edm.TypeBoolean, edm.TypeInt32, edm.TypeDateTime, edm.TypeGuid:
+			list = append(list, uint16(i))
+		}
+	}
+	s.texts, s.ranged = list[:n:n], list[n:]
 }
 
 // Len returns the number of properties.
@@ -254,53 +257,59 @@ func DecodeShape(src []byte) (s *Shape, rest []byte, err error) {
 	if n > MaxProperties {
 		return nil, nil, damaged(0, "shape of %d properties, limit %d", n, MaxProperties)
 	}
-	end, names, err := checkShape(src, n)
+	end, err := checkShape(src, n)
 	if err != nil {
 		return nil, nil, err
 	}
-	text := make([]byte, 0, names)
-	for i, off := 0, shapeHeaderLen; i < n; i++ {
-		name := nameAt(src, off)
-		text = append(text, name...)
-		off += propertyHeaderLen + len(name)
-	}
-	fields := make([]field, n)
-	all := string(text)
-	for i, off, at := 0, shapeHeaderLen, 0; i < n; i++ {
-		size := len(nameAt(src, off))
-		fields[i] = field{name: all[at : at+size], typ: edm.Type(src[off])}
-		at += size
-		off += propertyHeaderLen + size
-	}
-	s = newShape(fields, names)
+	s = decodeChecked(src)
 	if i := s.duplicate(); i >= 0 {
 		return nil, nil, damaged(0, "shape names %q twice", s.Name(i))
 	}
 	return s, src[end:], nil
 }
 
-// checkShape checks the n properties of an encoded shape. It returns their end and the
-// length of all names.
-func checkShape(src []byte, n int) (end, names int, err error) {
-	off := shapeHeaderLen
-	for range n {
-		if len(src)-off < propertyHeaderLen {
-			return 0, 0, damaged(off, "shape ends within a property")
-		}
-		if t := edm.Type(src[off]); !t.Valid() {
-			return 0, 0, damaged(off, "type %d in a shape", t)
-		}
-		size := int(binary.LittleEndian.Uint16(src[off+1:]))
-		if size == 0 || size > MaxNameLen || size > len(src)-off-propertyHeaderLen {
-			return 0, 0, damaged(off+1, "property name of %d bytes, limit %d, left %d", size, MaxNameLen, len(src)-off-propertyHeaderLen)
-		}
-		if !utf8.Valid(nameAt(src, off)) {
-			return 0, 0, damaged(off+propertyHeaderLen, "property name is not UTF-8")
-		}
+// decodeChecked decodes the shape at the start of src, which checkShape has accepted.
+func decodeChecked(src []byte) *Shape {
+	fields := make([]field, binary.LittleEndian.Uint16(src))
+	off, names := shapeHeaderLen, 0
+	for range fields {
+		size := len(nameAt(src, off))
 		off += propertyHeaderLen + size
 		names += size
 	}
-	return off, names, nil
+	var text strings.Builder
+	text.Grow(names)
+	off = shapeHeaderLen
+	for i := range fields {
+		name, at := nameAt(src, off), text.Len()
+		text.Write(name)
+		fields[i] = field{name: text.String()[at:], typ: edm.Type(src[off])}
+		off += propertyHeaderLen + len(name)
+	}
+	return newShape(fields, names)
+}
+
+// checkShape checks the n properties of an encoded shape, but not that their names differ. It
+// returns their end.
+func checkShape(src []byte, n int) (end int, err error) {
+	off := shapeHeaderLen
+	for range n {
+		if len(src)-off < propertyHeaderLen {
+			return 0, damaged(off, "shape ends within a property")
+		}
+		if t := edm.Type(src[off]); !t.Valid() {
+			return 0, damaged(off, "type %d in a shape", t)
+		}
+		size := int(binary.LittleEndian.Uint16(src[off+1:]))
+		if size == 0 || size > MaxNameLen || size > len(src)-off-propertyHeaderLen {
+			return 0, damaged(off+1, "property name of %d bytes, limit %d, left %d", size, MaxNameLen, len(src)-off-propertyHeaderLen)
+		}
+		if !utf8.Valid(nameAt(src, off)) {
+			return 0, damaged(off+propertyHeaderLen, "property name is not UTF-8")
+		}
+		off += propertyHeaderLen + size
+	}
+	return off, nil
 }
 
 // nameAt returns the name of the property encoded at off.

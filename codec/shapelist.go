@@ -68,10 +68,7 @@ func (l *ShapeList) At(i int) *Shape {
 	if s := chunks[i/chunkShapes].decoded[i%chunkShapes].Load(); s != nil {
 		return s
 	}
-	s, _, err := DecodeShape(l.src[chunks[i/chunkShapes].off[i%chunkShapes]:])
-	if err != nil {
-		panic("codec: a shape that was added cannot be decoded: " + err.Error())
-	}
+	s := decodeChecked(l.src[chunks[i/chunkShapes].off[i%chunkShapes]:])
 	l.keep(i, s)
 	return s
 }
