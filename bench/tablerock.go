@@ -139,12 +139,27 @@ type rockSession struct {
 // Put implements Session with one ApplyBatches, or one Apply if all entities are of one
 // partition.
 func (s *rockSession) Put(entities []edm.Entity) error {
-	s.ops, s.batches = s.ops[:0], s.batches[:0]
+	s.ops = s.ops[:0]
 	for i := range entities {
 		s.ops = append(s.ops, store.InsertOrReplace(entities[i]))
 	}
-	for from, i := 0, 1; i <= len(entities); i++ {
-		if i == len(entities) || i-from == edm.MaxBatchOps || entities[i].Key.Partition != entities[from].Key.Partition {
+	return s.apply()
+}
+
+// Delete implements Session in the same way.
+func (s *rockSession) Delete(keys []edm.Key) error {
+	s.ops = s.ops[:0]
+	for _, key := range keys {
+		s.ops = append(s.ops, store.Delete(key, store.Any))
+	}
+	return s.apply()
+}
+
+func (s *rockSession) apply() error {
+	s.batches = s.batches[:0]
+	partition := func(i int) string { return s.ops[i].Entity.Key.Partition }
+	for from, i := 0, 1; i <= len(s.ops); i++ {
+		if i == len(s.ops) || i-from == edm.MaxBatchOps || partition(i) != partition(from) {
 			s.batches = append(s.batches, s.ops[from:i])
 			from = i
 		}

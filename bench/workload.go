@@ -60,7 +60,7 @@ const sampleEvery = 16
 
 // Workloads returns all workloads in the order of reports.
 func Workloads() []Workload {
-	return slices.Concat(writes(), gets(), scans(), filters(), mixes(), reopens())
+	return slices.Concat(writes(), queues(), gets(), scans(), filters(), mixes(), reopens())
 }
 
 // atMost returns a function for Workload.ops: n, up to a limit.
@@ -96,6 +96,14 @@ func writes() []Workload {
 			run: overwrite, ops: func(n int) int { return 3 * n }, least: batchLen,
 		},
 	}
+}
+
+// queues take entities from the start of the table: they read a page and delete its entities.
+func queues() []Workload {
+	one := Workload{Name: "queue/page=1", Op: "entity", Step: "page", Parallel: 1, Start: Loaded, run: queue(1), ops: atMost(20_000)}
+	pages := one
+	pages.Name, pages.run, pages.ops = "queue/page=100", queue(batchLen), atMost(200_000)
+	return []Workload{one, pages}
 }
 
 // Sizes of the block cache of workloads whose data does not fit.

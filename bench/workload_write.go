@@ -210,6 +210,70 @@ func scattered(r *Run, wl Workload, ops int) error {
 	})
 }
 
+// queue takes ops entities from the start of a loaded table: it reads a page of them and deletes
+// these, again and again, and begins with a new copy of the table when it is empty.
+func queue(page int) func(*Run, Workload, int) error {
+	return func(r *Run, w Workload, ops int) error {
+		n := r.Data.Len()
+		for done := 0; done < ops; done += n {
+			if done > 0 {
+				if err := r.copyAgain(w); err != nil {
+					return err
+				}
+			}
+			taken := min(n, ops-done)
+			r.want = want{known: true}
+			for i := range n {
+				if r.random(i) >= taken {
+					r.expect(1, func(int) int { return i })
+				}
+			}
+			if err := r.take(taken, page); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// take takes n entities in pages.
+func (r *Run) take(n, page int) error {
+	return r.parallel(1, n, func(w *worker, _, _ int) error {
+		keys := make([]edm.Key, page)
+		for at := 0; at < n; at += page {
+			keys = keys[:min(page, n-at)]
+			for i := range keys {
+				keys[i] = r.Data.Key(at + i)
+			}
+			err := w.timed(func() error {
+				if err := w.session.Scan(Scan{Limit: len(keys)}, &w.fold); err != nil {
+					return err
+				}
+				return w.session.Delete(keys)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// copyAgain replaces the database by a new copy of the one that w starts with.
+func (r *Run) copyAgain(w Workload) error {
+	if err := errors.Join(r.db.Close(), os.RemoveAll(r.dir)); err != nil {
+		return err
+	}
+	var err error
+	if r.dir, err = r.copied(w.Start); err != nil {
+		return err
+	}
+	if r.db, err = r.Store.Open(r.dir, r.options(w)); err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	return nil
+}
+
 // batchStride is a prime that divides no number of batches.
 const batchStride = 1_000_003
 

@@ -110,6 +110,17 @@ func (s *badgerSession) Put(entities []edm.Entity) error {
 	return txn.Commit()
 }
 
+// Delete implements bench.Session: one transaction.
+func (s *badgerSession) Delete(keys []edm.Key) error {
+	s.pairs.encodeKeys(keys)
+	txn := s.db.NewTransaction(true)
+	defer txn.Discard()
+	if err := s.pairs.each(func(key, _ []byte) error { return txn.Delete(key) }); err != nil {
+		return err
+	}
+	return txn.Commit()
+}
+
 // Get implements bench.Session.
 func (s *badgerSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 	s.key = appendKey(s.key[:0], key)

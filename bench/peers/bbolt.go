@@ -122,6 +122,15 @@ func (s *boltSession) Put(entities []edm.Entity) error {
 	return s.db.db.Update(put)
 }
 
+// Delete implements bench.Session: one transaction.
+func (s *boltSession) Delete(keys []edm.Key) error {
+	s.pairs.encodeKeys(keys)
+	return s.db.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(boltBucket))
+		return s.pairs.each(func(key, _ []byte) error { return b.Delete(key) })
+	})
+}
+
 // Get implements bench.Session.
 func (s *boltSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 	s.key = appendKey(s.key[:0], key)

@@ -224,6 +224,15 @@ func (p *pairs) encode(entities []edm.Entity) {
 	}
 }
 
+// encodeKeys encodes keys with empty values.
+func (p *pairs) encodeKeys(keys []edm.Key) {
+	p.buf, p.ends = p.buf[:0], p.ends[:0]
+	for i := range keys {
+		p.buf = appendKey(p.buf, keys[i])
+		p.ends = append(p.ends, len(p.buf), len(p.buf))
+	}
+}
+
 // each calls f with all pairs.
 func (p *pairs) each(f func(key, value []byte) error) error {
 	from := 0

@@ -109,6 +109,16 @@ func (s *levelSession) Put(entities []edm.Entity) error {
 	return s.db.Write(&s.batch, s.write)
 }
 
+// Delete implements bench.Session: one batch.
+func (s *levelSession) Delete(keys []edm.Key) error {
+	s.batch.Reset()
+	for _, key := range keys {
+		s.key = appendKey(s.key[:0], key)
+		s.batch.Delete(s.key)
+	}
+	return s.db.Write(&s.batch, s.write)
+}
+
 // Get implements bench.Session.
 func (s *levelSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 	s.key = appendKey(s.key[:0], key)

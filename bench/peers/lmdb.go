@@ -43,6 +43,11 @@ static int lmdb_put_all(MDB_txn *txn, MDB_dbi dbi, char *buf, const size_t *ends
 	return 0;
 }
 
+static int lmdb_delete(MDB_txn *txn, MDB_dbi dbi, char *key, size_t n) {
+	MDB_val k = {n, key};
+	return mdb_del(txn, dbi, &k, NULL);
+}
+
 static int lmdb_get(MDB_txn *txn, MDB_dbi dbi, char *key, size_t n, MDB_val *value) {
 	MDB_val k = {n, key};
 	return mdb_get(txn, dbi, &k, value);
@@ -244,6 +249,19 @@ func (s *lmdbSession) Put(entities []edm.Entity) error {
 		return <-s.done
 	}
 	return s.db.write(func(txn *C.MDB_txn) error { return s.db.put(txn, &s.pairs) })
+}
+
+// Delete implements bench.Session: one transaction.
+func (s *lmdbSession) Delete(keys []edm.Key) error {
+	return s.db.write(func(txn *C.MDB_txn) error {
+		for _, key := range keys {
+			s.key = appendKey(s.key[:0], key)
+			if err := lmdbError(C.lmdb_delete(txn, s.db.dbi, lmdbChars(s.key), C.size_t(len(s.key)))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // begin begins a read. A session reuses its reader, as the library advises.

@@ -139,6 +139,18 @@ func (s *pebbleSession) Put(entities []edm.Entity) error {
 	return errors.Join(b.Commit(s.write), b.Close())
 }
 
+// Delete implements bench.Session: one batch.
+func (s *pebbleSession) Delete(keys []edm.Key) error {
+	b := s.db.NewBatch()
+	for _, key := range keys {
+		s.key = appendKey(s.key[:0], key)
+		if err := b.Delete(s.key, nil); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	return errors.Join(b.Commit(s.write), b.Close())
+}
+
 // Get implements bench.Session.
 func (s *pebbleSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 	s.key = appendKey(s.key[:0], key)

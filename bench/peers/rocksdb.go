@@ -193,6 +193,18 @@ func (s *rocksSession) Put(entities []edm.Entity) error {
 	return rocksError(e)
 }
 
+// Delete implements bench.Session: one batch.
+func (s *rocksSession) Delete(keys []edm.Key) error {
+	C.rocksdb_writebatch_clear(s.batch)
+	for _, key := range keys {
+		s.key = appendKey(s.key[:0], key)
+		C.rocksdb_writebatch_delete(s.batch, chars(s.key), C.size_t(len(s.key)))
+	}
+	var e *C.char
+	C.rocksdb_write(s.db.db, s.db.write, s.batch, &e)
+	return rocksError(e)
+}
+
 // Get implements bench.Session.
 func (s *rocksSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 	s.key = appendKey(s.key[:0], key)

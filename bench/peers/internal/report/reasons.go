@@ -48,6 +48,8 @@ var reasons = []reason{
 	{"batch", mapped, "bbolt writes no log: it syncs the changed pages of its tree, and has nothing left to flush."},
 	{"overwrite", nil, "The peer leaves overwritten entities in its files longer."},
 	{"overwrite", inMemory, "The peer leaves overwritten entities in its files longer, and the newest ones in memory."},
+	{"queue", nil, "Tablerock passes the entities that were deleted since the last flush or compaction of them."},
+	{"queue", mapped, "The peer deletes in place; Tablerock passes the entities that were deleted since the last flush or compaction of them."},
 	{"get", nil, "The peer's values are one run of bytes each; Tablerock gathers the properties of a row from columns."},
 	{"get", mapped, mappedTree},
 	{"get/key=missing", nil, "A filter answers most gets of missing keys; Tablerock asks one for each sorted run and looks into the memtables."},
