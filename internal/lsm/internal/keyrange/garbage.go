@@ -16,7 +16,7 @@ type Range struct {
 	// Garbage estimates how many bytes of obsolete versions the range contains.
 	Garbage int64
 	// Consumed estimates the bytes that compactions have consumed in the file of the bottom. They
-	// take space until the range is compacted too.
+	// take space until the range is compacted too: by the next compaction, if a queue consumes it.
 	Consumed int64
 	Entries  uint64 // of the bottom
 
@@ -38,8 +38,8 @@ func (r *Range) live() int64 { return r.Bottom + r.Above - r.Garbage }
 // freed estimates the bytes that a compaction of the range frees.
 func (r *Range) freed() int64 { return r.Garbage + r.Consumed }
 
-// mostlyGarbage reports whether half of what the range takes may be garbage.
-func (r *Range) mostlyGarbage() bool { return r.freed() > 0 && r.freed() >= r.live() }
+// mostlyGarbage reports whether half of the range may be garbage.
+func (r *Range) mostlyGarbage() bool { return r.Garbage > 0 && r.Garbage >= r.live() }
 
 // Ranges partition the keys where the files of the bottom start. The first
 // range starts at the least key, whatever its start says.
@@ -99,8 +99,8 @@ func (rs Ranges) MostlyDeleted() int {
 
 // Pick returns the range to compact, -1 for none: the first that is mostly
 // garbage, searched from first on and around. If space is short, a third of
-// garbage is enough, and if no range has that much, it returns the range with the
-// largest share of garbage.
+// garbage is enough, with what was consumed, and if no range has that much, it
+// returns the range with the largest share.
 func (rs Ranges) Pick(first int, spaceShort bool) int {
 	n, best := len(rs), -1
 	for j := range n {

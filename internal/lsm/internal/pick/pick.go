@@ -24,7 +24,8 @@
 // garbage that were kept for snapshots, once these are closed, and so are rows of dropped tables.
 //
 // The garbage rule bounds space amplification: the files take at most about twice the space of the
-// live rows. If they take more, a third of garbage in a range is enough. The tier rules bound read
+// live rows. If they take more, a third of garbage in a range is enough, and what compactions have
+// consumed of a file of the bottom counts as garbage of its rest. The tier rules bound read
 // amplification: a key is in at most 20 runs, or 32 beside a full compaction. A load of new keys
 // has no garbage, so it is compacted within the tiers only.
 //
