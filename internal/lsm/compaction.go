@@ -41,14 +41,15 @@ type compaction struct {
 
 	in         fingerprint.Fingerprint // of the entries that the sources returned
 	decided    visibility.Counts
-	inputBytes int64 // bytes of the inputs
+	tombstones map[*runs.SST]uint64 // of each input, those that the sources returned
+	inputBytes int64                // bytes of the inputs
 
 	phase func() (done bool, err error)
 }
 
 // newCompaction prepares a planned compaction. It owns the reference to v.
 func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *pick.Plan) *compaction {
-	c := &compaction{t: t, v: v, plan: *p}
+	c := &compaction{t: t, v: v, plan: *p, tombstones: make(map[*runs.SST]uint64)}
 	c.visibility = visibility.Rule{
 		Snapshots: snapshots,
 		Dropped:   t.o.Dropped,
@@ -62,7 +63,7 @@ func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *pick.Plan) *comp
 			continue
 		}
 		c.consumed = append(c.consumed, ssts...)
-		c.sources = append(c.sources, &countedRun{Source: &Source{ssts: ssts, o: o}, in: &c.in})
+		c.sources = append(c.sources, &countedRun{Source: &Source{ssts: ssts, o: o}, in: &c.in, tombstones: c.tombstones})
 	}
 	c.out = output{t: t, tier: p.Tier, run: p.Run, fileBytes: p.FileBytes, compression: t.o.CompactedCompression}
 	if c.visibility.Bottom {
@@ -218,7 +219,7 @@ func (c *compaction) install() (bool, error) {
 		if !s.Overlaps(c.plan.Lower, c.plan.Upper) {
 			continue // the compaction ended before it
 		}
-		rest, err := s.Without(c.plan.Lower, c.plan.Upper)
+		rest, err := s.Without(c.plan.Lower, c.plan.Upper, c.tombstones[s])
 		if err != nil {
 			return false, err
 		}

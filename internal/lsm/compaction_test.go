@@ -43,6 +43,47 @@ func TestLostEntryStopsCompaction(t *testing.T) {
 	h.finish()
 }
 
+// TestRestWithoutTombstones has the flush of a queue: it deletes rows at the start, and inserts at the
+// end. Once queries have had the deleted ones compacted, the rest of its file has no tombstones, and
+// is not worth a compaction for them.
+func TestRestWithoutTombstones(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes = 64 << 10
+	h := newHarness(t, vfs.NewMem(), o, 43)
+	const deleted, inserted = 2000, 100
+	for n := range deleted {
+		h.write(orderedKey(n), "text")
+	}
+	h.flush()
+	h.compactAll()
+	for n := range deleted - inserted {
+		h.write(orderedKey(n), "")
+	}
+	for n := range inserted {
+		h.write(orderedKey(deleted+n), "text")
+	}
+	h.flush()
+	for !h.tree.Passed(orderedKey(0), orderedKey(deleted-inserted), deleted-inserted) {
+	}
+	job := h.tree.PickCompaction()
+	if job == nil || job.What != "compaction (deleted)" {
+		t.Fatalf("picked %+v, want the deleted range", job)
+	}
+	finishJob(t, job)
+	if n := h.tree.Stats().Tombstones; n != 0 {
+		t.Errorf("%d tombstones, want none", n)
+	}
+	// The files of so few rows take more space than twice theirs.
+	if job := h.tree.PickCompaction(); job != nil {
+		if job.What != "compaction (garbage)" {
+			t.Errorf("picked %s, want nothing but garbage", job.What)
+		}
+		job.Abort()
+	}
+	h.check()
+	h.finish()
+}
+
 // TestWrongCountStopsCompaction increments the number of entries in the manifest.
 func TestWrongCountStopsCompaction(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 42)

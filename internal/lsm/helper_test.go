@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -269,6 +270,26 @@ func (h *harness) check() {
 		h.checkScan(v, snap, keys, values, false)
 		h.checkScan(v, snap, keys, values, true)
 		h.checkGets(v, snap)
+	}
+	for _, s := range v.runs.SSTs() {
+		h.checkTombstones(s)
+	}
+}
+
+// checkTombstones checks that s has no more tombstones than it says.
+func (h *harness) checkTombstones(s *runs.SST) {
+	h.t.Helper()
+	source := &Source{ssts: []*runs.SST{s}, o: IterOptions{Lower: s.Lo, Upper: bound.After(s.Hi), AllVersions: true}}
+	n := uint64(0)
+	for ok := source.SeekGE(s.Lo); ok; ok = source.Next() {
+		if source.Row() == nil {
+			n++
+		}
+	}
+	must(h.t, source.Err())
+	must(h.t, source.Close())
+	if n > s.MostTombstones || !s.Clipped && n != s.MostTombstones {
+		h.t.Fatalf("file %d has %d tombstones within %q and %q, and says at most %d of %d", s.Number, n, s.Lo, s.Hi, s.MostTombstones, s.Meta.Tombstones)
 	}
 }
 

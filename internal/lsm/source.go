@@ -167,18 +167,24 @@ func (c *counted) Next() bool {
 }
 
 // countedRun is an input of a compaction. Like counted, it computes the fingerprint. It also
-// compares the number of entries of each file that it read completely with the manifest.
+// counts tombstones, and compares the number of entries of each file that it read completely with
+// the manifest.
 type countedRun struct {
 	*Source
-	in *fingerprint.Fingerprint
-	n  uint64 // entries of the current sstable that it moved past
+	in         *fingerprint.Fingerprint
+	tombstones map[*runs.SST]uint64 // that it moved past
+	n          uint64               // entries of the current sstable that it moved past
 }
 
 // Next moves to the next entry.
 func (c *countedRun) Next() bool {
-	c.in.Add(c.Key())
+	key := c.Key()
+	c.in.Add(key)
 	c.n++
 	at := c.i
+	if _, _, kind := codec.SplitTrailer(key); kind == codec.KindDelete {
+		c.tombstones[c.ssts[at]]++
+	}
 	ok := c.Source.Next()
 	if c.i != at || !ok {
 		c.endSST(at)

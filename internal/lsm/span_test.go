@@ -42,7 +42,7 @@ func checkClipped(t *testing.T, h *harness, cut int) {
 			rest := []*runs.SST{s}
 			if bytes.Equal(r.SSTs[0].Lo, orderedKey(0)) {
 				var err error
-				rest, err = s.Without(orderedKey(cut), orderedKey(450))
+				rest, err = s.Without(orderedKey(cut), orderedKey(450), 0)
 				must(t, err)
 			}
 			ssts = append(ssts, rest...)

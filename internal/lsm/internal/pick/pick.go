@@ -199,7 +199,7 @@ func (k *Picker) passedRange() *Plan {
 			if len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
 				return nil
 			}
-			tombstones = tombstones || s.Meta.Tombstones > 0
+			tombstones = tombstones || s.MostTombstones > 0
 		}
 	}
 	if !tombstones {
@@ -213,13 +213,13 @@ func (k *Picker) passedRange() *Plan {
 func (k *Picker) deletedRange() *Plan {
 	var ranges keyrange.Ranges
 	for _, s := range k.Runs.SSTs() {
-		if !mostlyTombstones(s) || len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
+		if !mostlyTombstones(s) || s.MostTombstones == 0 || len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
 			continue
 		}
 		if ranges == nil {
 			ranges = k.ranges()
 		}
-		ranges.AddTombstones(s.Lo, s.Hi, min(s.Meta.Tombstones, s.Tombstones()+partTombstones))
+		ranges.AddTombstones(s.Lo, s.Hi, min(s.MostTombstones, s.Tombstones()+partTombstones))
 	}
 	i := ranges.MostlyDeleted()
 	if i < 0 {

@@ -3,6 +3,7 @@ package pick
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,10 +19,11 @@ import (
 
 // TestPick runs transcripts of the picker. A version is a list of lines
 //
-//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [rest=N] [new=PERCENT]
+//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [rest=N] [most=N] [new=PERCENT]
 //
 // where B is the tier of the bottom, and FROM and TO are partitions of table 16, or of
-// another table as in 17:b. A clipped file has a size, and a rest of its entries.
+// another table as in 17:b. A clipped file has a size, a rest of its entries, and
+// most of its tombstones that can be in the rest.
 func TestPick(t *testing.T) {
 	var k *Picker
 	datadriven.RunTest(t, "testdata/pick", func(t *testing.T, d *datadriven.TestData) string {
@@ -167,7 +169,7 @@ func parseSST(t *testing.T, n uint64, line string) *runs.SST {
 	} else {
 		meta.Tier = uint32(number(t, tier))
 	}
-	rest := uint64(0)
+	rest, most := uint64(0), uint64(math.MaxUint64)
 	for _, arg := range f[3:] {
 		name, v, _ := strings.Cut(arg, "=")
 		switch name {
@@ -179,6 +181,8 @@ func parseSST(t *testing.T, n uint64, line string) *runs.SST {
 			meta.MaxSeq = number(t, v)
 		case "rest":
 			rest = number(t, v)
+		case "most":
+			most = number(t, v)
 		case "size":
 			meta.Size = int64(number(t, v))
 		case "new": // percent
@@ -194,6 +198,7 @@ func parseSST(t *testing.T, n uint64, line string) *runs.SST {
 	meta.Smallest, meta.Largest = bound.Clip(pickKey(t, from), first), bound.Clip(pickKey(t, to), last)
 	s := runs.NewSST(&runs.File{Number: n, Size: meta.Size}, meta, bytes)
 	s.Entries = cmp.Or(rest, s.Entries)
+	s.MostTombstones = min(most, s.MostTombstones)
 	return s
 }
 

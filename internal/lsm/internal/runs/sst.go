@@ -26,11 +26,14 @@ type SST struct {
 	// Bytes and Entries are those of Lo..Hi, estimates if clipped.
 	Bytes   int64
 	Entries uint64
+	// MostTombstones is the most tombstones that Lo..Hi can have: those of the file without those
+	// that compactions have consumed since the Tree was opened.
+	MostTombstones uint64
 }
 
 // NewSST returns the virtual sstable of f that meta lists, of about the given size.
 func NewSST(f *File, meta manifest.File, size int64) *SST {
-	s := &SST{File: f, Meta: meta, Bytes: size, Entries: meta.Entries}
+	s := &SST{File: f, Meta: meta, Bytes: size, Entries: meta.Entries, MostTombstones: meta.Tombstones}
 	var first, last uint64
 	s.Lo, first = bound.Split(meta.Smallest)
 	s.Hi, last = bound.Split(meta.Largest)
@@ -58,7 +61,7 @@ func (s *SST) Tombstones() uint64 {
 	if !s.Clipped {
 		return s.Meta.Tombstones
 	}
-	return uint64(float64(s.Meta.Tombstones) * float64(s.Entries) / float64(s.Meta.Entries))
+	return min(s.MostTombstones, uint64(float64(s.Meta.Tombstones)*float64(s.Entries)/float64(s.Meta.Entries)))
 }
 
 // Moved returns a copy of s in another run.
@@ -112,9 +115,9 @@ func (s *SST) Bounds(o sstable.IterOptions) sstable.IterOptions {
 	return o
 }
 
-// Without returns s without the keys in [lower, upper): at most two virtual sstables,
-// whose bounds are keys of the file.
-func (s *SST) Without(lower, upper []byte) ([]*SST, error) {
+// Without returns s without the keys in [lower, upper), which have the given number of tombstones:
+// at most two virtual sstables, whose bounds are keys of the file.
+func (s *SST) Without(lower, upper []byte, tombstones uint64) ([]*SST, error) {
 	if s.Inside(lower, upper) {
 		return nil, nil
 	}
@@ -149,6 +152,7 @@ func (s *SST) Without(lower, upper []byte) ([]*SST, error) {
 		if err != nil {
 			return nil, err
 		}
+		part.MostTombstones = s.MostTombstones - min(tombstones, s.MostTombstones)
 		rest = append(rest, part)
 	}
 	return rest, nil
