@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,53 @@ func TestRestWithoutTombstones(t *testing.T) {
 	}
 	h.check()
 	h.finish()
+}
+
+// TestDeletedRangeNeedsLittleSpace compacts a range in which queries found only deleted rows, and
+// which is larger than the space of the disk. The compaction writes nothing, or one file if rows
+// were inserted there again.
+func TestDeletedRangeNeedsLittleSpace(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprintf("again=%t", again), func(t *testing.T) {
+			h := newHarness(t, vfs.NewMem(), smallOptions(), 44)
+			const rows = 3000
+			for n := range rows {
+				h.write(orderedKey(n), h.text(n, 60))
+			}
+			h.flush()
+			h.compactAll()
+			for n := range rows {
+				value := ""
+				if again && n%2 > 0 {
+					value = h.text(n, 60)
+				}
+				h.write(orderedKey(n), value)
+			}
+			h.flush()
+			limit := 10 * h.opts.FileBytes
+			if n := h.tree.Stats().Bytes; n < 4*limit {
+				t.Fatalf("%d bytes are too few", n)
+			}
+			h.tree.o.OutputLimit = func() int64 { return limit }
+			for !h.tree.Passed(orderedKey(0), orderedKey(rows), rows) {
+			}
+			before := h.tree.Counters().CompactedFiles
+			job := h.tree.PickCompaction()
+			if job == nil || job.What != "compaction (deleted)" {
+				t.Fatalf("picked %+v, want the deleted range", job)
+			}
+			finishJob(t, job)
+			want := uint64(0)
+			if again {
+				want = 1
+			}
+			if n := h.tree.Counters().CompactedFiles - before; n != want {
+				t.Errorf("%d files are written, want %d", n, want)
+			}
+			h.check()
+			h.finish()
+		})
+	}
 }
 
 // TestWrongCountStopsCompaction increments the number of entries in the manifest.

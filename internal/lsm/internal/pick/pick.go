@@ -186,8 +186,8 @@ func mostlyTombstones(s *runs.SST) bool {
 }
 
 // passedRange compacts a range in which queries have found only deleted rows, unless a snapshot
-// needs them. It writes nothing unless rows were inserted there again, and consumes no more of the
-// files than queries have passed.
+// needs them. It consumes no more of the files than queries have passed, and writes nothing. If rows
+// were inserted there again, it ends with the first file of them, however long the range is.
 func (k *Picker) passedRange() *Plan {
 	lower, upper := k.Deleted.Take()
 	if upper == nil {
@@ -205,7 +205,15 @@ func (k *Picker) passedRange() *Plan {
 	if !tombstones {
 		return nil // another compaction has dropped them
 	}
-	return &Plan{Reason: "deleted", Inputs: k.Runs, Lower: lower, Upper: upper, Tier: manifest.BottomTier, FileBytes: int64(k.FileBytes)}
+	return &Plan{
+		Reason:    "deleted",
+		Inputs:    k.Runs,
+		Lower:     lower,
+		Upper:     upper,
+		Tier:      manifest.BottomTier,
+		FileBytes: int64(k.FileBytes),
+		OneFile:   true,
+	}
 }
 
 // deletedRange compacts a range in which files of many tombstones, which no snapshot needs,
