@@ -132,6 +132,37 @@ func TestDeletedRangeNeedsLittleSpace(t *testing.T) {
 	}
 }
 
+// TestDeletedRangesLeaveFewFiles compacts many deleted ranges of one file of the bottom.
+func TestDeletedRangesLeaveFewFiles(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes = 1 << 20
+	h := newHarness(t, vfs.NewMem(), o, 45)
+	const rows, every = 4000, 20
+	for n := range rows {
+		h.write(orderedKey(n), h.text(n, 60))
+	}
+	h.flush()
+	h.compactAll()
+	for n := 0; n < rows; n += every {
+		h.write(orderedKey(n), "")
+	}
+	h.flush()
+	most := 0
+	for n := 0; n < rows; n += every {
+		for !h.tree.Passed(orderedKey(n), orderedKey(n+1), 1<<20) {
+		}
+		h.compactAll()
+		v := h.tree.Version()
+		most = max(most, len(v.Files()))
+		v.Unref()
+	}
+	if most < 20 || most > 40 {
+		t.Errorf("up to %d virtual sstables, want 20 to 40", most)
+	}
+	h.check()
+	h.finish()
+}
+
 // TestWrongCountStopsCompaction increments the number of entries in the manifest.
 func TestWrongCountStopsCompaction(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 42)

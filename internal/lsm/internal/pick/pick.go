@@ -39,6 +39,7 @@
 package pick
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
@@ -54,6 +55,9 @@ const (
 	// partTombstones are added to the estimate for a part of a file, which can be too low within
 	// a row group. So few are not worth a compaction of a range of the usual size.
 	partTombstones = 400
+	// maxVirtual virtual sstables of a file of the bottom slow reads and installs about as much as they
+	// may: to rewrite the file takes as long as queries have spent on so many deleted ranges.
+	maxVirtual = 32
 )
 
 // Plan describes a compaction.
@@ -205,6 +209,7 @@ func (k *Picker) passedRange() *Plan {
 	if !tombstones {
 		return nil // another compaction has dropped them
 	}
+	lower, upper = k.widened(lower, upper)
 	return &Plan{
 		Reason:    "deleted",
 		Inputs:    k.Runs,
@@ -214,6 +219,28 @@ func (k *Picker) passedRange() *Plan {
 		FileBytes: int64(k.FileBytes),
 		OneFile:   true,
 	}
+}
+
+// widened widens a range to all virtual sstables of the files of the bottom in it that have too many.
+func (k *Picker) widened(lower, upper []byte) (from, to []byte) {
+	from, to = lower, upper
+	virtual := make(map[*runs.File][]*runs.SST)
+	for _, s := range k.Runs.Bottom().SSTs {
+		virtual[s.File] = append(virtual[s.File], s)
+	}
+	for _, s := range k.Runs.Bottom().Within(lower, upper) {
+		p := virtual[s.File]
+		if len(p) < maxVirtual {
+			continue
+		}
+		if bytes.Compare(p[0].Lo, from) < 0 {
+			from = p[0].Lo
+		}
+		if end := bound.After(p[len(p)-1].Hi); bytes.Compare(end, to) > 0 {
+			to = end
+		}
+	}
+	return from, to
 }
 
 // deletedRange compacts a range in which files of many tombstones, which no snapshot needs,
