@@ -103,7 +103,10 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 		ErrorLog:                     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		ConnState:                    s.listener.state,
 		ConnContext:                  s.streams.context,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxReceived},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxReceived,
+			WriteByteTimeout: responseTime, // WriteTimeout only ends streams, and not the write to a client that reads nothing
+		},
 	}
 	s.http.RegisterOnShutdown(s.listener.closeUnused)
 	return s

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // TestStreamsWait begins more requests of HTTP/2 than may run. One of each connection runs, a
@@ -197,4 +198,49 @@ func TestSmallBodiesWait(t *testing.T) {
 			t.Errorf("%d requests wait, %d are refused after their clients gave up", waiting.Load(), refused.Load())
 		}
 	})
+}
+
+// TestUnreadHTTP2 sends a request of HTTP/2 and reads only the beginning of the response, or nothing.
+func TestUnreadHTTP2(t *testing.T) {
+	l, certificates, _ := listenHTTP2(t)
+	l.Close()
+	certificates.SessionTicketsDisabled = true // the server would wait until the client reads its ticket
+	for _, read := range []int64{0, 100 << 10} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPipeListener()
+			took := make(chan time.Duration, 1)
+			s := New(p, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				start := time.Now()
+				_, _ = w.Write(make([]byte, 1<<20))
+				took <- time.Since(start)
+			}), Options{TLS: certificates})
+			served := make(chan error)
+			go func() { served <- s.Serve() }()
+			conn := tls.Client(p.dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+			_, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+				"\x00\x00\x06\x04\x00\x00\x00\x00\x00"+"\x00\x04\x7f\xff\xff\xff"+ // SETTINGS: the window of each stream
+				"\x00\x00\x04\x08\x00\x00\x00\x00\x00"+"\x7f\x00\x00\x00"+ // WINDOW_UPDATE of the connection
+				"\x00\x00\x06\x01\x05\x00\x00\x00\x01"+"\x82\x87\x84\x01\x01h") // HEADERS: GET https://h/
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.CopyN(io.Discard, conn, read); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(3 * responseTime)
+			if n := s.Connections(); n != 0 {
+				t.Errorf("after %d bytes of a response: %d connections are open", read, n)
+			}
+			conn.NetConn().Close()
+			if d := <-took; d > 2*responseTime {
+				t.Errorf("after %d bytes of a response: the handler has written for %v", read, d)
+			}
+			if err := s.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
