@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -19,6 +20,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 )
 
 // TestShutdownFinishesRequests stops a server while its only request waits for the rest of
@@ -85,13 +89,13 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	}
 }
 
-// TestShutdownDuringBackup stops a server while a backup, or a reload, does not go on, as on a file
-// system that hangs. The server takes no requests meanwhile.
+// TestShutdownDuringBackup stops a server while a backup, one for a command, or a reload does not go on,
+// as on a file system that hangs. The server takes no requests meanwhile.
 func TestShutdownDuringBackup(t *testing.T) {
 	for _, c := range []struct {
-		waits  string
-		hangUp bool
-	}{{"backup made", false}, {"SIGHUP: read the accounts again", true}} {
+		waits           string
+		hangUp, command bool
+	}{{"backup made", false, false}, {"SIGHUP: read the accounts again", true, false}, {"backup made for a command", false, true}} {
 		t.Run(c.waits, func(t *testing.T) {
 			dir := t.TempDir()
 			accounts := filepath.Join(dir, "accounts")
@@ -113,6 +117,10 @@ func TestShutdownDuringBackup(t *testing.T) {
 			<-stdout.done
 			if c.hangUp {
 				raise(t, syscall.SIGHUP)
+			}
+			if c.command {
+				command := startBackup(t, config.Data, filepath.Join(dir, "other"))
+				defer func() { <-command }()
 			}
 			<-stderr.reached
 			cancel()
@@ -143,6 +151,28 @@ func TestShutdownDuringBackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// startBackup has the server of data make a backup in dest, as a command does.
+func startBackup(t *testing.T, data, dest string) (done <-chan struct{}) {
+	t.Helper()
+	client, err := local.Client(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer client.CloseIdleConnections()
+		response, err := client.Post("http://localhost"+backups.Path, "application/json", strings.NewReader(fmt.Sprintf(`{"dest": %q}`, dest)))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, response.Body) // the server may end before
+		response.Body.Close()
+	}()
+	return ended
 }
 
 // TestWarnLate ends servers in time and late: the second one says what it waits for.

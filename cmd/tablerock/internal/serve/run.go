@@ -195,10 +195,11 @@ func (s *service) serve(ctx context.Context) error {
 	s.log.Debug("waiting for running requests")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	endLocal(drain)
+	commands := background(func() error { endLocal(drain); return nil }) // a backup can need all of drainTime
 	if late := f.Shutdown(drain); late != nil {
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}
+	<-commands
 	return errors.Join(err, removeReady(s.ReadyFile))
 }
 
