@@ -97,6 +97,7 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 		TLSConfig:                    o.TLS,
 		ReadHeaderTimeout:            headerTime,
 		IdleTimeout:                  idleTime,
+		ReadTimeout:                  responseTime, // net/http waits for the body after it has refused an Expect
 		WriteTimeout:                 responseTime,
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,

@@ -143,6 +143,7 @@ func TestSlowClients(t *testing.T) {
 			"sends a chunked body that the handler does not read", "POST /small HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n30000\r\n",
 			true, true, 5 * time.Second,
 		},
+		{"has an expectation and sends no body", "POST /small HTTP/1.1\r\nHost: h\r\nExpect: x\r\nContent-Length: 9\r\n\r\n", false, true, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := func(w http.ResponseWriter, r *http.Request) {
