@@ -69,8 +69,8 @@ func writeReady(name string, e *endpoint, first account) error {
 // the databases make.
 func (c *Config) checkReady() error {
 	name := c.ReadyFile
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return usagef("--ready-file %s: it is a directory; give a file", name)
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // removeReady would remove a device
+		return usagef("--ready-file %s: it is a directory, a device or a pipe; give a file", name)
 	}
 	if name == "" || !c.InMemory && filepath.Dir(name) == filepath.Clean(c.Data) {
 		return nil

@@ -27,6 +27,7 @@ func TestCheckReady(t *testing.T) {
 		{Config{ReadyFile: filepath.Join(dir, "none", "ready.json"), Data: data}, true},
 		{Config{ReadyFile: dir, Data: data}, true},
 		{Config{ReadyFile: filepath.Join(dir, "sub"), Data: dir}, true},
+		{Config{ReadyFile: os.DevNull, Data: data}, true},
 	} {
 		err := c.config.checkReady()
 		if (err != nil) != c.refused || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &usage) {
