@@ -194,20 +194,11 @@ func mostlyTombstones(s *runs.SST) bool {
 // were inserted there again, it ends with the first file of them, however long the range is.
 func (k *Picker) passedRange() *Plan {
 	lower, upper := k.Deleted.Take()
+	for upper != nil && !k.dropsTombstones(lower, upper) {
+		lower, upper = k.Deleted.Take()
+	}
 	if upper == nil {
 		return nil
-	}
-	tombstones := false
-	for _, r := range k.Runs {
-		for _, s := range r.Within(lower, upper) {
-			if len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
-				return nil
-			}
-			tombstones = tombstones || s.MostTombstones > 0
-		}
-	}
-	if !tombstones {
-		return nil // another compaction has dropped them
 	}
 	lower, upper = k.widened(lower, upper)
 	return &Plan{
@@ -219,6 +210,21 @@ func (k *Picker) passedRange() *Plan {
 		FileBytes: int64(k.FileBytes),
 		OneFile:   true,
 	}
+}
+
+// dropsTombstones reports whether there are tombstones in a range, since another compaction can have
+// dropped them, and no snapshot needs what they hide.
+func (k *Picker) dropsTombstones(lower, upper []byte) bool {
+	tombstones := false
+	for _, r := range k.Runs {
+		for _, s := range r.Within(lower, upper) {
+			if len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
+				return false
+			}
+			tombstones = tombstones || s.MostTombstones > 0
+		}
+	}
+	return tombstones
 }
 
 // widened widens a range to all virtual sstables of the files of the bottom in it that have too many.
