@@ -201,13 +201,19 @@ func (k *Picker) passedRange() *Plan {
 		return nil
 	}
 	lower, upper = k.widened(lower, upper)
+	total := int64(0)
+	for _, r := range k.Runs {
+		for _, s := range r.Within(lower, upper) {
+			total += s.BytesWithin(lower, upper)
+		}
+	}
 	return &Plan{
 		Reason:    "deleted",
 		Inputs:    k.Runs,
 		Lower:     lower,
 		Upper:     upper,
 		Tier:      manifest.BottomTier,
-		FileBytes: int64(k.FileBytes),
+		FileBytes: min(int64(k.FileBytes), total), // a disk that is nearly full has space for it
 		OneFile:   true,
 	}
 }
