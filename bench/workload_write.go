@@ -261,7 +261,7 @@ func (r *Run) take(n, page int) error {
 
 // copyAgain replaces the database by a new copy of the one that w starts with.
 func (r *Run) copyAgain(w Workload) error {
-	if err := errors.Join(r.db.Close(), os.RemoveAll(r.dir)); err != nil {
+	if err := r.removeDB(); err != nil {
 		return err
 	}
 	var err error
@@ -273,6 +273,9 @@ func (r *Run) copyAgain(w Workload) error {
 	}
 	return nil
 }
+
+// removeDB closes the database and removes its files.
+func (r *Run) removeDB() error { return errors.Join(r.db.Close(), os.RemoveAll(r.dir)) }
 
 // batchStride is a prime that divides no number of batches.
 const batchStride = 1_000_003
@@ -287,7 +290,7 @@ func reopen(r *Run, wl Workload, ops int) error {
 	}
 	for i := range ops {
 		if i > 0 {
-			if err := errors.Join(r.db.Close(), os.RemoveAll(r.dir)); err != nil {
+			if err := r.removeDB(); err != nil {
 				return err
 			}
 		}
