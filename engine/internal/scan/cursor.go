@@ -22,7 +22,7 @@ type Data interface {
 	// all.
 	AddSources(s *Sources, lower, upper []byte, prune *predicate.Program)
 	// Passed is told that the query has passed n tombstones of files, and no entity, in [lower,
-	// upper), which it must not keep. It is called for 1024 tombstones and more.
+	// upper), which it must not keep. It is called for 256 tombstones and more.
 	Passed(lower, upper []byte, n int)
 	// Close is called once, when the cursor does not need the sources any more.
 	Close()
@@ -118,7 +118,7 @@ const (
 	// tombstonesEvery is how many tombstones are passed between such checks.
 	tombstonesEvery = 1024
 	// minDeletedRange is the fewest tombstones that Data.Passed is told of.
-	minDeletedRange = 1024
+	minDeletedRange = 256
 	// A walk is of minWalk entities, so that it is worth the seeks of all sources, and
 	// of twice as many as the walk before, up to maxWalk.
 	minWalk = 128

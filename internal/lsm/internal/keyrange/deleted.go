@@ -8,7 +8,7 @@ import (
 
 const (
 	// minPassed tombstones take queries some milliseconds: about as long as the shortest compaction.
-	minPassed = 1 << 17
+	minPassed = 1 << 16
 	// A compaction of a range takes about as long as a few queries that pass all of it.
 	minPasses = 4
 	// maxDeleted ranges are kept.
