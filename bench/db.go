@@ -69,7 +69,7 @@ type Session interface {
 	// Put inserts or replaces entities. Adjacent entities of one partition are one
 	// transaction; a store may write all entities in one.
 	Put(entities []edm.Entity) error
-	// Delete deletes entities, which exist, in the same transactions.
+	// Delete deletes entities, which must exist, in transactions like those of Put.
 	Delete(keys []edm.Key) error
 	// Get folds all properties of the entity into f and reports whether it exists.
 	Get(key edm.Key, f *Fold) (found bool, err error)

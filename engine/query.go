@@ -69,9 +69,9 @@ func (d sharedData) Close() {
 	d.state.Unpin(d.seq)
 }
 
-// Passed implements scan.Data.
-func (s *snapshot) Passed(lower, upper []byte, n int) {
-	if s.db.tree.Passed(lower, upper, n) {
+// FoundDeleted implements scan.Data.
+func (s *snapshot) FoundDeleted(lower, upper []byte, n int) {
+	if s.db.tree.FoundDeleted(lower, upper, n) {
 		s.db.wakeWorker()
 	}
 }

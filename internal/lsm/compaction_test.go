@@ -64,7 +64,7 @@ func TestRestWithoutTombstones(t *testing.T) {
 		h.write(orderedKey(deleted+n), "text")
 	}
 	h.flush()
-	for !h.tree.Passed(orderedKey(0), orderedKey(deleted-inserted), deleted-inserted) {
+	for !h.tree.FoundDeleted(orderedKey(0), orderedKey(deleted-inserted), deleted-inserted) {
 	}
 	job := h.tree.PickCompaction()
 	if job == nil || job.What != "compaction (deleted)" {
@@ -111,7 +111,7 @@ func TestDeletedRangeNeedsLittleSpace(t *testing.T) {
 				t.Fatalf("%d bytes are too few", n)
 			}
 			h.tree.o.OutputLimit = func() int64 { return limit }
-			for !h.tree.Passed(orderedKey(0), orderedKey(rows), rows) {
+			for !h.tree.FoundDeleted(orderedKey(0), orderedKey(rows), rows) {
 			}
 			before := h.tree.Counters().CompactedFiles
 			job := h.tree.PickCompaction()
@@ -149,7 +149,7 @@ func TestDeletedRangesLeaveFewFiles(t *testing.T) {
 	h.flush()
 	most := 0
 	for n := 0; n < rows; n += every {
-		for !h.tree.Passed(orderedKey(n), orderedKey(n+1), 1<<20) {
+		for !h.tree.FoundDeleted(orderedKey(n), orderedKey(n+1), 1<<20) {
 		}
 		h.compactAll()
 		v := h.tree.Version()

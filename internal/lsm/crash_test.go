@@ -86,7 +86,7 @@ func testCrash(t *testing.T, serial bool) {
 			names = append(names, fmt.Sprintf("%v at %v", mode, op))
 		}
 	})
-	for !h.tree.Passed(testKey(0), testKey(150), 1<<20) { // as if queries had passed only tombstones there
+	for !h.tree.FoundDeleted(testKey(0), testKey(150), 1<<20) { // as if queries had passed only tombstones there
 	}
 	if job := h.tree.PickCompaction(); job.What != "compaction (deleted)" {
 		t.Fatalf("picked %s, want the deleted range", job.What)

@@ -90,7 +90,7 @@ func (h *harness) randomStep() {
 	default: // as if queries had passed tombstones in a range of any entries
 		lower, upper := testKey(h.rng.IntN(keys)), testKey(h.rng.IntN(keys))
 		for due := bytes.Compare(lower, upper) >= 0; !due; {
-			due = h.tree.Passed(lower, upper, 1<<20)
+			due = h.tree.FoundDeleted(lower, upper, 1<<20)
 		}
 	}
 }

@@ -133,9 +133,9 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*runs.File) (
 	return v, nil
 }
 
-// Passed tells t that a query has passed n tombstones of files, and no row, in [lower, upper), which
+// FoundDeleted tells t that a query has passed n tombstones of files, and no row, in [lower, upper), which
 // it copies. It reports whether a compaction of what queries have passed there is due.
-func (t *Tree) Passed(lower, upper []byte, n int) bool { return t.deleted.Add(lower, upper, n) }
+func (t *Tree) FoundDeleted(lower, upper []byte, n int) bool { return t.deleted.Add(lower, upper, n) }
 
 // Version returns the current version, pinned until its Unref. Do not call it after
 // Close.

@@ -21,9 +21,9 @@ type Data interface {
 	// files say which spans have no row that satisfies prune. A nil prune is satisfied by
 	// all.
 	AddSources(s *Sources, lower, upper []byte, prune *predicate.Program)
-	// Passed is told that the query has passed n tombstones of files, and no entity, in [lower,
+	// FoundDeleted is told that the query has passed n tombstones of files, and no entity, in [lower,
 	// upper), which it must not keep. It is called for 256 tombstones and more.
-	Passed(lower, upper []byte, n int)
+	FoundDeleted(lower, upper []byte, n int)
 	// Close is called once, when the cursor does not need the sources any more.
 	Close()
 }
@@ -117,7 +117,7 @@ const (
 	checkEvery = 64
 	// tombstonesEvery is how many tombstones are passed between such checks.
 	tombstonesEvery = 1024
-	// minDeletedRange is the fewest tombstones that Data.Passed is told of.
+	// minDeletedRange is the fewest tombstones that Data.FoundDeleted is told of.
 	minDeletedRange = 256
 	// A walk is of minWalk entities, so that it is worth the seeks of all sources, and
 	// of twice as many as the walk before, up to maxWalk.
@@ -297,7 +297,9 @@ func (c *Cursor) advance() bool {
 		for ok && c.inRange() {
 			// A tombstone has no row.
 			if c.next = c.it.Row(); c.next != nil {
-				c.deleted.end(c.data, c.q.Reverse)
+				if c.deleted.tombstones > 0 {
+					c.deleted.end(c.data, c.q.Reverse)
+				}
 				c.pos = onNext
 				return true
 			}

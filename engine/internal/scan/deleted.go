@@ -29,7 +29,7 @@ func (d *deletedRange) end(data Data, reverse bool) {
 		if reverse {
 			lower, upper = upper, lower
 		}
-		data.Passed(lower, append(upper, 0), d.tombstones)
+		data.FoundDeleted(lower, append(upper, 0), d.tombstones)
 	}
 	d.tombstones = 0
 }

@@ -137,8 +137,8 @@ func (b *broken) AddSources(s *Sources, _, _ []byte, _ *predicate.Program) { s.a
 // brokenData is the Data of a broken source.
 type brokenData struct{ *broken }
 
-func (brokenData) Passed(_, _ []byte, _ int) {}
-func (brokenData) Close()                    {}
+func (brokenData) FoundDeleted(_, _ []byte, _ int) {}
+func (brokenData) Close()                          {}
 
 // TestFailureAfterEndOfContext ends ctx before a row that cannot be read. There is no
 // resume key, so Err must be the failure: the error of ctx would look like the end

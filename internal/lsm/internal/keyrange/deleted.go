@@ -9,8 +9,8 @@ import (
 const (
 	// minPassed tombstones take queries some milliseconds: about as long as the shortest compaction.
 	minPassed = 1 << 16
-	// A compaction of a range takes about as long as a few queries that pass all of it.
-	minPasses = 4
+	// minQueries queries that pass all of a range take about as long as its compaction.
+	minQueries = 4
 	// maxDeleted ranges are kept.
 	maxDeleted = 16
 )
@@ -30,7 +30,7 @@ type deletedRange struct {
 	passed       int // by all queries
 }
 
-func (r *deletedRange) due() bool { return r.passed >= max(minPassed, minPasses*r.tombstones) }
+func (r *deletedRange) due() bool { return r.passed >= max(minPassed, minQueries*r.tombstones) }
 
 // Add adds a query that passed n tombstones, and no row, in [lower, upper), which it copies. It reports
 // whether a range is due.

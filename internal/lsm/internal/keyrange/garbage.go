@@ -16,7 +16,7 @@ type Range struct {
 	// Garbage estimates how many bytes of obsolete versions the range contains.
 	Garbage int64
 	// Consumed estimates the bytes that compactions have consumed in the file of the bottom. They
-	// take space until the range is compacted too: by the next compaction, if a queue consumes it.
+	// take space until the rest of the file is compacted too.
 	Consumed int64
 	Entries  uint64 // of the bottom
 

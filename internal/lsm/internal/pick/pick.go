@@ -117,7 +117,7 @@ type Picker struct {
 func (k *Picker) Pick() *Plan {
 	k.forgetFinished()
 	rules := []func() *Plan{
-		k.FilesOfDroppedTables, k.trivialMoves, k.overfullTier, k.passedRange, k.deletedRange, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
+		k.FilesOfDroppedTables, k.trivialMoves, k.overfullTier, k.deletedRange, k.tombstoneRange, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
 	}
 	for _, rule := range rules {
 		if p := rule(); p != nil {
@@ -189,10 +189,10 @@ func mostlyTombstones(s *runs.SST) bool {
 	return s.Meta.Tombstones*100 > s.Meta.Entries*tombstonePercent
 }
 
-// passedRange compacts a range in which queries have found only deleted rows, unless a snapshot
+// deletedRange compacts a range in which queries have found only deleted rows, unless a snapshot
 // needs them. It consumes no more of the files than queries have passed, and writes nothing. If rows
 // were inserted there again, it ends with the first file of them, however long the range is.
-func (k *Picker) passedRange() *Plan {
+func (k *Picker) deletedRange() *Plan {
 	lower, upper := k.Deleted.Take()
 	for upper != nil && !k.dropsTombstones(lower, upper) {
 		lower, upper = k.Deleted.Take()
@@ -255,9 +255,9 @@ func (k *Picker) widened(lower, upper []byte) (from, to []byte) {
 	return from, to
 }
 
-// deletedRange compacts a range in which files of many tombstones, which no snapshot needs,
+// tombstoneRange compacts a range in which files of many tombstones, which no snapshot needs,
 // may hide enough entries.
-func (k *Picker) deletedRange() *Plan {
+func (k *Picker) tombstoneRange() *Plan {
 	var ranges keyrange.Ranges
 	for _, s := range k.Runs.SSTs() {
 		if !mostlyTombstones(s) || s.MostTombstones == 0 || len(k.Snapshots) > 0 && k.Snapshots[0] < s.Meta.MaxSeq {
