@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -68,11 +69,34 @@ func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 	}
 }
 
+// aloneChild names the environment variable of a process that runs one test.
+const aloneChild = "ENGINE_TEST_ALONE"
+
+// alone reports whether the calling test is alone in its process. If not, it runs the test in a process
+// of its own: beside what other tests still hold, the garbage collector lets the heap grow by as much.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(aloneChild) != "" {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.count=1", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), aloneChild+"=1")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
 // TestResidentMemory loads, gets and scans several times as many bytes as
 // Options.MemoryBytes. The process may grow by that and 64 MiB.
 func TestResidentMemory(t *testing.T) {
 	if race.Enabled || race.Poison || testing.Short() {
 		t.Skip("builds with the race detector keep segments on the Go heap, those with the tag poison write to free memory, and -short leaves this out")
+	}
+	if !alone(t) {
+		return
 	}
 	const budget, partitions, rows = 32 << 20, 250, 1000
 	debug.FreeOSMemory()
