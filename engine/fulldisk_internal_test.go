@@ -25,9 +25,11 @@ import (
 // TestDeletesBesideCompact deletes rows of a full disk beside a Compact, until there is no space for
 // the log. The worker cannot reclaim then, so the delete must wait for the Compact, which makes space.
 func TestDeletesBesideCompact(t *testing.T) {
-	db, rows := openFull(t)
+	disk := vfs.NewMem()
+	db, rows := openFullOn(t, disk, Options{FS: disk})
 	w := &db.work
 	w.stepMu.Lock()
+	disk.SetCapacity(disk.Used()) // compactions may have made space since the last write was refused
 	w.compacting.Store(true)
 	w.abortCompaction()
 	job := db.timeJob(db.tree.NewFullCompaction(), 0)
@@ -56,8 +58,10 @@ func TestDeletesBesideCompact(t *testing.T) {
 
 // TestCloseEndsWaitingDelete closes a database of which a delete waits for a reclaim that takes long.
 func TestCloseEndsWaitingDelete(t *testing.T) {
-	db, rows := openFull(t)
-	db.work.stepMu.Lock() // the reclaim does not go on
+	disk := vfs.NewMem()
+	db, rows := openFullOn(t, disk, Options{FS: disk})
+	db.work.stepMu.Lock()         // the reclaim does not go on
+	disk.SetCapacity(disk.Used()) // compactions may have made space since the last write was refused
 	d := deleteUntilWaits(t, db, rows)
 	closed := make(chan error)
 	go func() { closed <- db.Close() }()
@@ -249,17 +253,10 @@ func stepAll(ctx context.Context, db *DB) error {
 
 const fullTable = "Things"
 
-// fullKey is the key of row n of openFull.
+// fullKey is the key of row n of openFullOn.
 func fullKey(n int) edm.Key { return edm.Key{Row: fmt.Sprintf("%0500d", n)} }
 
-// openFull returns a database whose disk is full, and the number of its rows.
-func openFull(t *testing.T) (db *DB, rows int) {
-	t.Helper()
-	disk := vfs.NewMem()
-	return openFullOn(t, disk, Options{FS: disk})
-}
-
-// openFullOn is openFull with other options.
+// openFullOn returns a database whose disk is full, and the number of its rows.
 func openFullOn(t *testing.T, disk *vfs.Mem, o Options) (db *DB, rows int) {
 	t.Helper()
 	disk.SetCapacity(8 << 20)
