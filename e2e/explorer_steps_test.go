@@ -147,6 +147,36 @@ func TestExplorerLinkElsewhere(t *testing.T) {
 	p.shown()
 }
 
+// TestExplorerEndedImport ends the session of an import by a logout in another tab: the page stays, because
+// to leave it would ask the reader whether to.
+func TestExplorerEndedImport(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	p.js(`(() => {
+		const real = window.fetch;
+		window.refused = 0;
+		window.fetch = async (to, options) => {
+			const answer = await real(to, options);
+			if (answer.status === 401) window.refused++;
+			return answer;
+		};
+	})()`)
+	p.hold("import/data")
+	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
+	p.press("Import")
+	p.wait(`window.held === 1`)
+	p.js(`fetch("/ui/api/logout", {method: "POST", body: "{}", headers: {
+		"Content-Type": "application/json", "X-Csrf-Token": document.querySelector('meta[name="csrf"]').content}})`)
+	p.wait(`window.refused > 0`) // the page asks for the state of the job
+	p.js(`release()`)
+	p.wait(`document.querySelector("#import-job .notice.error")?.innerText.includes("session has ended")`)
+	p.wait(`!document.querySelector("#resume").hidden`)
+}
+
 // TestExplorerLostImport ends the session of an import by a login in another tab.
 func TestExplorerLostImport(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Copy": orders(1)})

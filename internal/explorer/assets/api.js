@@ -15,6 +15,11 @@ export class Failure extends Error {
 
 let ended = false; // the session of the page's token, or another one has taken its place
 
+const unsaved = [() => document.querySelector("dialog[open] form")];
+
+/** Keeps the page after the end of its session while test returns true: to leave it would lose something. */
+export const keepWhile = (test) => { unsaved.push(test); };
+
 /** The headers of a change. After the end of its session, a page takes the token of the next one. */
 async function headers(type) {
   const meta = document.querySelector('meta[name="csrf"]');
@@ -46,9 +51,9 @@ async function send(path, options) {
   }
   if (response.status === 401 && !location.pathname.endsWith("/login")) {
     ended = true;
-    if (document.querySelector("dialog[open] form")) {
+    if (unsaved.some((test) => test())) {
       throw new Failure(401, { code: "SessionEnded",
-        message: "This session has ended. Log in with another tab of this browser, then try again: what you typed is still here." });
+        message: "This session has ended. Log in with another tab of this browser, then try again: this page stays as it is." });
     }
     location.assign(url("/ui/login", { next: location.pathname + location.search }));
     await new Promise(() => {}); // the page is left

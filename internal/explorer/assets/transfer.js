@@ -86,7 +86,9 @@ byId("resume").addEventListener("click", async () => {
   await work();
 });
 
-addEventListener("beforeunload", (event) => { if (upload && !upload.ended) event.preventDefault(); });
+const sending = () => upload && !upload.ended;
+api.keepWhile(sending);
+addEventListener("beforeunload", (event) => { if (sending()) event.preventDefault(); });
 
 async function listJobs() {
   const { jobs } = await api.get("jobs");
