@@ -80,8 +80,8 @@ func pop(list *[][]byte) (b []byte) {
 // FreeSlab returns a slab of Slab or HugeSlab. Its pages go to the system and its address
 // range to a later call of the same function.
 func FreeSlab(b []byte) {
-	fillPoison(b)
 	if !canMap {
+		fillPoison(b)
 		return // the garbage collector frees it
 	}
 	dropPages(b)
