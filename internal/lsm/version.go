@@ -3,6 +3,7 @@ package lsm
 import (
 	"bytes"
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -143,23 +144,26 @@ func (v *Version) Sources(closed []*Source, o IterOptions) []*Source {
 			continue
 		}
 		s := sources[i]
+		sorted := bytes.Compare(s.ssts[len(s.ssts)-1].Lo, ssts[0].Lo) < 0
 		s.ssts = append(slices.Clip(s.ssts), ssts...) // the list may be that of a run
-		slices.SortFunc(s.ssts, func(a, b *runs.SST) int { return bytes.Compare(a.Lo, b.Lo) })
+		if !sorted {
+			slices.SortFunc(s.ssts, func(a, b *runs.SST) int { return bytes.Compare(a.Lo, b.Lo) })
+		}
 	}
 	return sources
 }
 
-// overlapping reports whether an sstable of a overlaps one of b. Both are sorted.
+// overlapping reports whether an sstable of a overlaps one of b. Both are sorted, and those of one do
+// not overlap.
 func overlapping(a, b []*runs.SST) bool {
 	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case bytes.Compare(a[0].Hi, b[0].Lo) < 0:
-			a = a[1:]
-		case bytes.Compare(b[0].Hi, a[0].Lo) < 0:
-			b = b[1:]
-		default:
+		if bytes.Compare(a[0].Lo, b[0].Lo) > 0 {
+			a, b = b, a
+		}
+		if bytes.Compare(a[0].Hi, b[0].Lo) >= 0 {
 			return true
 		}
+		a = a[sort.Search(len(a), func(i int) bool { return bytes.Compare(a[i].Hi, b[0].Lo) >= 0 }):]
 	}
 	return false
 }

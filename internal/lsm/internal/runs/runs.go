@@ -36,10 +36,9 @@ func (r *Run) Find(key []byte) int {
 
 // Within returns the sstables that may contain keys in [lower, upper).
 func (r *Run) Within(lower, upper []byte) []*SST {
-	from := r.Find(lower)
-	to := from
-	for to < len(r.SSTs) && r.SSTs[to].Overlaps(lower, upper) {
-		to++
+	from, to := r.Find(lower), len(r.SSTs)
+	if upper != nil {
+		to = from + sort.Search(to-from, func(i int) bool { return bytes.Compare(r.SSTs[from+i].Lo, upper) >= 0 })
 	}
 	return r.SSTs[from:to]
 }
