@@ -217,15 +217,17 @@ func TestUnknownWorkload(t *testing.T) {
 }
 
 // TestIdleTime waits for the background work of each engine, which has none: all but 20 ms of the
-// time that this takes must be idle.
+// time that this takes must be idle, once of many times, because other processes may take the
+// processors and the disk.
 func TestIdleTime(t *testing.T) {
+	const most, tries = 20 * time.Millisecond, 200
 	for _, store := range engines {
 		db, err := store.Open(t.TempDir(), bench.Options{CacheBytes: 16 << 20, LogBytes: 16 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
 		least := time.Duration(1 << 62)
-		for range 3 { // other processes may take the processors
+		for n := 0; n < tries && least > most; n++ {
 			start := time.Now()
 			idle, err := db.WaitIdle()
 			if took := time.Since(start); err != nil || idle > took {
@@ -233,7 +235,7 @@ func TestIdleTime(t *testing.T) {
 			}
 			least = min(least, time.Since(start)-idle)
 		}
-		if least > 20*time.Millisecond {
+		if least > most {
 			t.Errorf("%s: without work, %v count as work", store.Name(), least)
 		}
 		if err := db.Close(); err != nil {
