@@ -247,7 +247,7 @@ func TestCheckpointLetsFlushesRun(t *testing.T) {
 				select {
 				case err := <-flushed:
 					flushed <- err
-				case <-time.After(time.Minute):
+				case <-time.After(5 * time.Minute):
 					flushed <- errors.New("flush waits for the checkpoint")
 				}
 			})

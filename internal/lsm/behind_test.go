@@ -17,7 +17,7 @@ func TestFlushBehind(t *testing.T) {
 	for _, behind := range []bool{true, false} {
 		patience := time.Duration(0)
 		if behind {
-			patience = 10 * time.Second
+			patience = 5 * time.Minute
 		}
 		fsys := errorfs.Wrap(vfs.NewMem(), nil)
 		h := newHarness(t, fsys, serialOptions(!behind), 51)
