@@ -54,7 +54,7 @@ func runLoad(t *testing.T, proxy func(next http.Handler) http.Handler, enough fu
 		t.Fatal(err)
 	}
 	tr.l.start(true)
-	if err := tr.await(t.Context(), time.Minute, "batches", func() bool { return tr.l.acked.Load() >= 300 && keys.Load() >= 200 && enough() }); err != nil {
+	if err := tr.await(t.Context(), 10*time.Minute, "batches", func() bool { return tr.l.acked.Load() >= 300 && keys.Load() >= 200 && enough() }); err != nil {
 		t.Fatal(err)
 	}
 	tr.l.stop()
