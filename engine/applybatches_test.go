@@ -275,7 +275,8 @@ func TestApplyBatchesSyncsOnce(t *testing.T) {
 	const n = 100
 	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrReplace} {
 		disk := vfs.NewCrashMem()
-		db := mustCreate(t, engine.Options{FS: disk, CacheBytes: 1 << 20})
+		o := engine.Options{FS: disk, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}} // which does not sync an idle log
+		db := mustCreate(t, o)
 		var batches [][]store.Op
 		for i := range n {
 			batches = append(batches, []store.Op{{Kind: kind, Entity: entity(fmt.Sprint("p", i), "r", int64(i), 10)}})
@@ -291,7 +292,8 @@ func TestApplyBatchesSyncsOnce(t *testing.T) {
 		}
 		cut := disk.Crash(vfs.CrashOptions{Mode: "min"})
 		check(t, "Close", db.Close())
-		db = mustOpen(t, "db", engine.Options{FS: cut, CacheBytes: 1 << 20})
+		o.FS = cut
+		db = mustOpen(t, "db", o)
 		for i := range n {
 			if _, err := db.Get(t.Context(), table, edm.Key{Partition: fmt.Sprint("p", i), Row: "r"}); err != nil {
 				t.Fatalf("%v: batch %d after a power cut: %v", kind, i, err)
@@ -305,7 +307,8 @@ func TestApplyBatchesSyncsOnce(t *testing.T) {
 // they are durable.
 func TestApplyBatchesSyncsOften(t *testing.T) {
 	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrReplace, store.OpInsertOrMerge} {
-		db := mustCreate(t, engine.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20})
+		o := engine.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}} // which does not sync an idle log
+		db := mustCreate(t, o)
 		var batches [][]store.Op
 		for i := range 100 {
 			batches = append(batches, []store.Op{{Kind: kind, Entity: entity(fmt.Sprint("p", i), "r", 1, 60<<10)}})
