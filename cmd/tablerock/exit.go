@@ -89,7 +89,7 @@ func exitCode(err error) int {
 func isUnusable(err error) bool {
 	for _, e := range []error{
 		store.ErrNewerFormat, store.ErrNotDatabase, fs.ErrPermission,
-		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
+		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.EISDIR, syscall.ENOLCK,
 		syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, hint.ErrOneAccount,
 	} {
 		if errors.Is(err, e) {

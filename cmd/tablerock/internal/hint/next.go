@@ -31,6 +31,16 @@ func (e *advised) Unwrap() error { return e.error }
 // With returns err, not nil, with its next step for Next.
 func With(err error, next string) error { return &advised{err, next} }
 
+// Input returns err, with which package os could not read a file that a flag names, with the flag
+// and the next step.
+func Input(flag string, err error) error {
+	err = fmt.Errorf("%s: %w", flag, err)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) {
+		return With(err, "give an existing file")
+	}
+	return err
+}
+
 // Interrupted returns err, with what an interrupted command leaves for Next if err is
 // context.Canceled.
 func Interrupted(err error, state string) error {

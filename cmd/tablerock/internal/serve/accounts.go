@@ -114,7 +114,7 @@ func (c *Config) parseAccount(text string) (account, error) {
 func (c *Config) readAccounts(name string) ([]account, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("--accounts-file: %w", err)
+		return nil, hint.Input("--accounts-file", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		err := fmt.Errorf("--accounts-file %s: %w: users other than its owner can access it (mode %04o)", name, fs.ErrPermission, info.Mode().Perm())
@@ -122,7 +122,7 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("--accounts-file: %w", err)
+		return nil, hint.Input("--accounts-file", err)
 	}
 	if strings.TrimSpace(string(text)) == "" { // as while another program writes it
 		return nil, usagef("--accounts-file %s is empty; without an account it needs a line that starts with #", name)

@@ -2,11 +2,11 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/server/faults"
 )
 
@@ -24,7 +24,7 @@ func (c *Config) checkFaults(exposed bool) error {
 	}
 	text, err := os.ReadFile(c.FaultsFile)
 	if err != nil {
-		return fmt.Errorf("--faults: %w", err)
+		return hint.Input("--faults", err)
 	}
 	if c.rules, err = faults.Parse(text); err != nil {
 		return usagef("--faults %s: %v", c.FaultsFile, err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/selfsigned"
 )
 
@@ -80,11 +81,12 @@ func (c *Config) certificate(host string) (tls.Certificate, error) {
 // givenCertificate reads the certificate of --cert.
 func (c *Config) givenCertificate() (tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	switch {
+	flags := fmt.Sprintf("--cert %s and --key %s", c.Cert, c.Key)
+	switch unread := (*fs.PathError)(nil); {
 	case err == nil:
 		return pair, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		return pair, fmt.Errorf("--cert %s and --key %s: %w", c.Cert, c.Key, err)
+	case errors.As(err, &unread):
+		return pair, hint.Input(flags, err)
 	}
-	return pair, usagef("--cert %s and --key %s: %v", c.Cert, c.Key, err)
+	return pair, usagef("%s: %v", flags, err)
 }
