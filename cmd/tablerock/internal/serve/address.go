@@ -36,7 +36,8 @@ func resolve(flag, text string) (*address, error) {
 	return &address{flag, host, tcp}, nil
 }
 
-// addresses resolves the addresses of both listeners. The second is nil if --admin is off.
+// addresses resolves the addresses of both listeners, which must differ. The second is nil if --admin
+// is off.
 func (c *Config) addresses() (main, admin *address, err error) {
 	if main, err = resolve("--listen", c.Listen); err != nil {
 		return nil, nil, err
@@ -50,8 +51,18 @@ func (c *Config) addresses() (main, admin *address, err error) {
 	case text == "":
 		text = defaultAdmin
 	}
-	admin, err = resolve("--admin", text)
+	if admin, err = resolve("--admin", text); err == nil && main.overlaps(admin) {
+		return nil, nil, usagef("--listen %s and --admin %s overlap: choose another port for one of them", main.tcp, admin.tcp)
+	}
 	return main, admin, err
+}
+
+// overlaps reports whether one listener on a and another on b would get connections to one address
+// and port.
+func (a *address) overlaps(b *address) bool {
+	all := func(ip net.IP) bool { return ip == nil || ip.IsUnspecified() }
+	return a.tcp.Port == b.tcp.Port && a.tcp.Port != 0 &&
+		(all(a.tcp.IP) || all(b.tcp.IP) || a.tcp.IP.Equal(b.tcp.IP) && a.tcp.Zone == b.tcp.Zone)
 }
 
 // exposed reports whether other machines can reach the address.

@@ -41,6 +41,32 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestAddressesConflict gives both listeners one port, which only different addresses can share.
+func TestAddressesConflict(t *testing.T) {
+	for _, c := range []struct {
+		listen, admin string
+		conflict      bool
+	}{
+		{"127.0.0.1:7777", "127.0.0.1:7777", true},
+		{":7777", "0.0.0.0:7777", true},
+		{":7777", "localhost:7777", true},
+		{"127.0.0.1:7777", "[::]:7777", true},
+		{"[::1]:7777", "[::1]:7777", true},
+		{defaultAdmin, "", true},
+		{"127.0.0.1:7777", "127.0.0.1:7778", false},
+		{"127.0.0.1:7777", "[::1]:7777", false},
+		{"127.0.0.1:7777", "127.0.0.2:7777", false},
+		{"127.0.0.1:0", "127.0.0.1:0", false},
+		{defaultAdmin, adminOff, false},
+	} {
+		_, _, err := (&Config{Listen: c.listen, Admin: c.admin}).addresses()
+		named := err != nil && strings.Contains(err.Error(), "--listen "+c.listen) && strings.Contains(err.Error(), "--admin ")
+		if (err != nil) != c.conflict || named != c.conflict {
+			t.Errorf("--listen %s, --admin %q: error %v, want one that names both: %v", c.listen, c.admin, err, c.conflict)
+		}
+	}
+}
+
 func TestReach(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:0": "127.0.0.1", "localhost:0": "localhost", "0.0.0.0:0": "127.0.0.1", ":0": "127.0.0.1", "[::]:0": "[::1]", "[::1]:0": "[::1]",
