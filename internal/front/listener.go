@@ -18,11 +18,11 @@ import (
 // methods are safe for concurrent use.
 type listener struct {
 	net.Listener
-	maxOpen    int
 	maxPerAddr int
 	now        func() time.Time
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	maxOpen int // +checklocks:mu
 	// +checklocks:mu
 	open map[*conn]struct{}
 	// connections per addrKey, without loopback
@@ -97,9 +97,9 @@ func (l *listener) admit(c *conn) (evicted []*conn, ok bool) {
 	if c.addr.IsValid() && l.perAddr[c.addr] >= l.maxPerAddr {
 		return nil, false
 	}
-	if len(l.open) >= l.maxOpen {
-		if evicted = l.longestIdleLocked(); len(evicted) == 0 {
-			return nil, false
+	if excess := len(l.open) + 1 - l.maxOpen; excess > 0 {
+		if evicted = l.longestIdleLocked(excess); len(evicted) < excess {
+			return evicted, false
 		}
 	}
 	if c.addr.IsValid() {
@@ -109,10 +109,24 @@ func (l *listener) admit(c *conn) (evicted []*conn, ok bool) {
 	return evicted, true
 }
 
-// longestIdleLocked returns the connections that have been idle for longest. If many
-// are open it returns several, because each call examines all of them.
+// limit changes the limit of open connections, and closes those above it that are idle.
+func (l *listener) limit(maxOpen int) {
+	l.mu.Lock()
+	l.maxOpen = maxOpen
+	var evicted []*conn
+	if excess := len(l.open) - maxOpen; excess > 0 {
+		evicted = l.longestIdleLocked(excess)
+	}
+	l.mu.Unlock()
+	for _, idle := range evicted {
+		_ = idle.Close() // only the client is affected
+	}
+}
+
+// longestIdleLocked returns the n connections that have been idle for longest, fewer if not as many
+// are idle. If many are open it returns more, because each call examines all of them.
 // +checklocks:l.mu
-func (l *listener) longestIdleLocked() []*conn {
+func (l *listener) longestIdleLocked(n int) []*conn {
 	type wait struct {
 		c     *conn
 		since int64
@@ -124,7 +138,7 @@ func (l *listener) longestIdleLocked() []*conn {
 		}
 	}
 	slices.SortFunc(waits, func(a, b wait) int { return cmp.Compare(a.since, b.since) })
-	n := min(len(waits), max(1, l.maxOpen/128))
+	n = min(len(waits), max(n, l.maxOpen/128))
 	evicted := make([]*conn, n)
 	for i, w := range waits[:n] {
 		evicted[i] = w.c

@@ -111,6 +111,37 @@ func TestCloseLongestIdle(t *testing.T) {
 	}
 }
 
+// TestLimitConnections lowers the limit while connections are open: idle ones are closed, those with a
+// request end first, and until then no connection is accepted.
+func TestLimitConnections(t *testing.T) {
+	r := newTestListener(5, 100)
+	var open []net.Conn
+	var ends []*fakeConn
+	for range 5 {
+		c, e := r.connect(t, "127.0.0.1:1")
+		open, ends = append(open, c), append(ends, e)
+	}
+	for _, c := range open[:3] {
+		r.state(c, http.StateActive)
+	}
+	r.limit(2)
+	if got := r.connections(); got != 3 || ends[3].closed+ends[4].closed != 2 {
+		t.Errorf("%d open with a limit of 2, idle ones closed %d times; want the 3 with a request", got, ends[3].closed+ends[4].closed)
+	}
+	r.state(open[0], http.StateIdle)
+	if c, _ := r.connect(t, "127.0.0.1:2"); c != nil || ends[0].closed != 1 {
+		t.Errorf("with 3 of 2 open, a fourth is accepted: %v; the idle one is closed %d times", c != nil, ends[0].closed)
+	}
+	r.state(open[1], http.StateIdle)
+	if c, _ := r.connect(t, "127.0.0.1:3"); c == nil || ends[1].closed != 1 || r.connections() != 2 {
+		t.Errorf("with 2 of 2 open, a third in place of the idle one: accepted %v, %d open", c != nil, r.connections())
+	}
+	r.limit(3)
+	if c, _ := r.connect(t, "127.0.0.1:4"); c == nil || r.connections() != 3 {
+		t.Errorf("with 2 of 3 open, a third: accepted %v, %d open", c != nil, r.connections())
+	}
+}
+
 func TestConnectionsPerAddr(t *testing.T) {
 	for _, c := range []struct {
 		name  string

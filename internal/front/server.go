@@ -146,5 +146,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// LimitConnections replaces Options.Connections by n, at least 1. It closes connections above the limit
+// that are idle.
+func (s *Server) LimitConnections(n int) { s.listener.limit(n) }
+
 // Connections returns the number of open connections.
 func (s *Server) Connections() int { return s.listener.connections() }

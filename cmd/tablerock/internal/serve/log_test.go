@@ -193,7 +193,7 @@ func TestConnectionLimit(t *testing.T) {
 		{8192, 1024, 200, 128},
 	} {
 		var out bytes.Buffer
-		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts)}
+		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts), open: new(databaseSet)}
 		s.log, _, _ = s.openLog(t.Context())
 		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
 			t.Errorf("%d connections with %d files and %d accounts: %d, want %d; log %q", c.asked, c.files, c.accounts, got, c.want, &out)

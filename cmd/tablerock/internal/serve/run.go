@@ -87,6 +87,7 @@ type service struct {
 	open    *databaseSet
 	dbs     databases // of the accounts that are served
 	server  *server.Server
+	front   *front.Server
 	tls     *certificate    // nil without TLS
 	tracer  *tracing.Tracer // nil without --otlp-endpoint
 	hangUps <-chan os.Signal
@@ -165,19 +166,19 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	s.at.host = s.main.reach(l.Addr())
-	f := front.New(l, s.tracer.Handler(failing), front.Options{
+	s.front = front.New(l, s.tracer.Handler(failing), front.Options{
 		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
 	})
-	s.metrics.watch(s.admin.databases, f.Connections)
+	s.metrics.watch(s.admin.databases, s.front.Connections)
 	s.metrics.set.RegisterMetricsWriter(s.open.backends.WriteMetrics)
 	s.metrics.set.RegisterMetricsWriter(s.backups.write)
-	s.recent.Conns = f.Connections
+	s.recent.Conns = s.front.Connections
 	endPages, err := s.startPages(handler)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	defer endPages()
-	done := background(f.Serve)
+	done := background(s.front.Serve)
 	endLocal := s.serveLocal(s.tracer.Handler(handler))
 	err = s.publish()
 	if err == nil {
@@ -196,7 +197,7 @@ func (s *service) serve(ctx context.Context) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	commands := background(func() error { endLocal(drain); return nil }) // a backup can need all of drainTime
-	if late := f.Shutdown(drain); late != nil {
+	if late := s.front.Shutdown(drain); late != nil {
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}
 	<-commands
@@ -255,9 +256,9 @@ func (s *service) wait(ctx context.Context, failed <-chan error) error {
 // databases, which fail if they cannot open one. But many accounts, of which few have that many
 // files open, leave an eighth of the files to connections.
 func (s *service) connections(files int) int {
-	accounts := len(s.dbs)
-	if s.InMemory {
-		accounts -= len(s.dbs.local())
+	accounts := len(s.dbs) - len(s.dbs.local())
+	if !s.InMemory {
+		accounts += len(s.open.open) // also those that are no longer served
 	}
 	limit := max(1, files/8, min(files/4*3, files-32-8*accounts))
 	if s.MaxConns <= limit {
