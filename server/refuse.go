@@ -65,6 +65,9 @@ func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	})
 }
 
+// RefuseBusy refuses r as Refuse does, because of too many other requests.
+func (s *Server) RefuseBusy(w http.ResponseWriter, r *http.Request) { s.Refuse(w, r, problem.ErrBusy) }
+
 // Problem returns the status, code and message of the response to an error of a Store, of
 // package filter or of the data model.
 func Problem(err error) (status int, code, message string) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -219,5 +220,24 @@ func TestPageWithoutProgress(t *testing.T) {
 		if res.StatusCode != r.want || (token != "") != (r.want == http.StatusOK) {
 			t.Errorf("%s: status %d, continuation %q, want status %d", r.name, res.StatusCode, token, r.want)
 		}
+	}
+}
+
+// TestRefuseBusy refuses a request with a body, which is not read, as the service does when it is busy.
+func TestRefuseBusy(t *testing.T) {
+	c := newClient(t)
+	w := httptest.NewRecorder()
+	r := c.request("POST", "/"+testAccount+"/People", `{"PartitionKey":"a","RowKey":"1"}`, "Accept", "application/json")
+	c.handler.(*server.Server).RefuseBusy(w, r)
+	id := w.Header().Get("X-Ms-Request-Id")
+	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"ServerBusy"`) ||
+		id == "" || !strings.Contains(body, id) || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("got %d %q\n%s\nwant 503 ServerBusy with the request's id and Retry-After", w.Code, w.Header(), body)
+	}
+	if left, err := io.ReadAll(r.Body); err != nil || len(left) == 0 {
+		t.Errorf("%d bytes of the body are left, error %v; want all", len(left), err)
+	}
+	if len(c.events) != 1 || c.events[0].Operation != "InsertEntity" || c.events[0].Code != "ServerBusy" {
+		t.Errorf("the events are %+v, want one of InsertEntity with ServerBusy", c.events)
 	}
 }

@@ -18,6 +18,9 @@ type Options struct {
 	// ConnectionsPerAddr limits the open connections from one address, or from one
 	// IPv6 /64 network. Loopback addresses have no such limit. The default is 64.
 	ConnectionsPerAddr int
+	// Refuse responds to a request of HTTP/2 whose body cannot wait for other requests. The default
+	// is status 503 without a body.
+	Refuse http.HandlerFunc
 	// TLS configures TLS. The default, nil, is plain HTTP.
 	TLS *tls.Config
 	// Logger receives errors of connections. The default discards them.
@@ -58,6 +61,9 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Refuse == nil {
+		o.Refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	}
 	if o.Now == nil {
 		o.Now = systemNow
 	}
@@ -84,7 +90,7 @@ func New(l net.Listener, h http.Handler, o Options) *Server {
 			}
 			end, refused := s.streams.begin(r)
 			if refused {
-				w.WriteHeader(http.StatusServiceUnavailable)
+				o.Refuse(w, r)
 			}
 			if end == nil {
 				return

@@ -135,7 +135,7 @@ func TestWaitingBodies(t *testing.T) {
 		if n, err := io.Copy(io.Discard, r.Body); err != nil || n != size {
 			t.Errorf("the handler reads %d bytes, error %v; want %d", n, err, size)
 		}
-	}), Options{TLS: certificates})
+	}), Options{TLS: certificates, Refuse: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) }})
 	s.streams.spare = nil
 	served := make(chan error)
 	go func() { served <- s.Serve() }()
@@ -147,6 +147,10 @@ func TestWaitingBodies(t *testing.T) {
 				t.Error(err)
 				statuses <- 0
 				return
+			}
+			text, err := io.ReadAll(response.Body)
+			if want := response.StatusCode == http.StatusServiceUnavailable; err != nil || (string(text) == "busy\n") != want {
+				t.Errorf("status %d with body %q, error %v", response.StatusCode, text, err)
 			}
 			statuses <- response.StatusCode
 			response.Body.Close()

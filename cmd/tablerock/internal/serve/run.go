@@ -167,7 +167,7 @@ func (s *service) serve(ctx context.Context) error {
 	}
 	s.at.host = s.main.reach(l.Addr())
 	s.front = front.New(l, s.tracer.Handler(failing), front.Options{
-		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
+		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, Refuse: s.server.RefuseBusy, TLS: s.tls.config(), Logger: s.log,
 	})
 	s.metrics.watch(s.admin.databases, s.front.Connections)
 	s.metrics.set.RegisterMetricsWriter(s.open.backends.WriteMetrics)
