@@ -21,7 +21,8 @@ import (
 // epoch have later writes than the database: it is an older copy, as a checkpoint that was put
 // in the place of the data. Without that, a restore would take the writes of the archive for
 // those that follow in the copy. Call it before the database is opened with an archive. A
-// database that does not exist is none.
+// database that does not exist is none. A damaged backup counts only by what the archive has after it.
+// After an error, do not open the database with an archive.
 func (r *Repository) Fork(ctx context.Context, account string, fsys vfs.FS, dir string) (forked bool, err error) {
 	if err := checkAccount(account); err != nil {
 		return false, err
@@ -52,8 +53,8 @@ func (r *Repository) Fork(ctx context.Context, account string, fsys vfs.FS, dir 
 // greatest returns the greatest sequence number that backups and archive have of a database
 // and its epoch.
 func (r *Repository) greatest(ctx context.Context, account string, m *dbmanifest.Manifest) (seq uint64, err error) {
-	list, err := r.List(ctx, account)
-	if err != nil && len(list) == 0 {
+	list, err := r.readable(ctx, account)
+	if err != nil {
 		return 0, err
 	}
 	for _, i := range list {

@@ -230,16 +230,25 @@ func (r *Repository) List(ctx context.Context, account string) ([]Info, error) {
 	return list, errors.Join(errs...)
 }
 
+// readable returns the backups of an account whose manifests can be read. That of another one, such as
+// a damaged one, must not prevent the use of these.
+func (r *Repository) readable(ctx context.Context, account string) ([]Info, error) {
+	list, err := r.List(ctx, account)
+	if len(list) > 0 || errors.Is(err, corrupt.ErrCorrupt) {
+		err = nil
+	}
+	return list, err
+}
+
 // maxEpoch returns the greatest epoch that the backup directory has for an account.
 func (r *Repository) maxEpoch(ctx context.Context, account string) (uint64, error) {
-	list, err := r.List(ctx, account)
+	list, err := r.readable(ctx, account)
+	if err != nil {
+		return 0, err
+	}
 	var greatest uint64
 	for _, i := range list {
 		greatest = max(greatest, i.Epoch)
-	}
-	// A damaged manifest must not prevent the restore of another one.
-	if err != nil && len(list) == 0 {
-		return 0, err
 	}
 	prefix := account + "/" + archiveDir + "/"
 	objects, err := r.target.List(ctx, prefix)

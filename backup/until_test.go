@@ -205,6 +205,25 @@ func TestRestoreUntilOfOlderCopy(t *testing.T) {
 	fork(false)
 }
 
+// TestForkBesideDamage puts a checkpoint in the place of a database whose only backup is damaged: the
+// archive says that the copy is older.
+func TestForkBesideDamage(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.backup()
+	a.ok(a.db.Checkpoint(t.Context(), "copy/"+account))
+	a.put("b")
+	a.ok(a.db.Close())
+	objects, err := a.target.List(t.Context(), account+"/backups/")
+	a.ok(err)
+	a.target.Patch(objects[0].Name, []byte("damage"))
+	for dir, want := range map[string]bool{a.dir: false, "copy": true} {
+		if forked, err := a.r.Fork(t.Context(), account, a.disk, dir+"/"+account); forked != want || err != nil {
+			t.Errorf("Fork in %s = %v, %v; want %v", dir, forked, err, want)
+		}
+	}
+}
+
 // TestRestoreUntilOfReplacedDatabase puts a database of another machine in the place of one. Its
 // writes are older, and a moment before the exchange is one of the database that was there.
 func TestRestoreUntilOfReplacedDatabase(t *testing.T) {

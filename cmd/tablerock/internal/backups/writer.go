@@ -167,7 +167,13 @@ func (a *archive) Put(ctx context.Context, name string, chunk io.Reader) error {
 // later writes of its epoch.
 func (w *Writer) Fork(ctx context.Context, account, dir string) (bool, error) {
 	forked, err := w.repo.Fork(ctx, account, vfs.OS(), filepath.ToSlash(dir))
-	return forked, of(w.dir, err)
+	if errors.Is(err, store.ErrCorrupt) { // of the database: Fork ignores damaged backups
+		return forked, err
+	}
+	if err = of(w.dir, err); err != nil && hint.Next(err) == "" {
+		err = hint.With(err, "see that the backup directory can be read")
+	}
+	return forked, err
 }
 
 // PutMark notes that the archive of the database of an account in dir has each write up to a

@@ -133,10 +133,11 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 	dir := filepath.ToSlash(filepath.Join(s.c.Data, a.name))
 	if s.archive != nil {
 		o.Archive = s.archive(a.name)
-		switch forked, err := s.fork(ctx, a.name, dir); {
-		case err != nil:
-			s.log.Error("the database cannot be compared with its backups", "account", a.name, "err", advice(err))
-		case forked:
+		forked, err := s.fork(ctx, a.name, dir)
+		if err != nil { // an older copy would be archived in the history of the newer one
+			return nil, fmt.Errorf("compare the database of %s with its backups: %w", a.name, err)
+		}
+		if forked {
 			s.log.Warn("an older copy of the database is in its place: its history is a new one in the backup directory", "account", a.name)
 		}
 		if m, err := manifest.Read(vfs.OS(), dir); err == nil { // else Open returns the error, or makes the database

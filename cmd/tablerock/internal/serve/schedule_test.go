@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -305,6 +306,23 @@ func TestNewEpoch(t *testing.T) {
 	}
 	if !s.backUpAll(t.Context()) || s.backupsOf(t, "one") != 2 || s.backupsOf(t, "two") != 1 {
 		t.Error("the account has no second backup, or the other one has one")
+	}
+}
+
+// TestForkFails opens a database that cannot be compared with its backups. It is not opened: if it is
+// an older copy, its writes would be archived in the history of the newer one.
+func TestForkFails(t *testing.T) {
+	s := newBackupService(t)
+	s.Compression = compressFast
+	failure := errors.New("input/output error")
+	s.open.fork = func(context.Context, string, string) (bool, error) { return false, failure }
+	_, err := s.open.of(t.Context(), []account{{name: "three"}})
+	if !errors.Is(err, failure) || !strings.Contains(err.Error(), "three") {
+		t.Errorf("the database is opened with %v, want an error with its account and %v", err, failure)
+	}
+	if len(s.open.open) > 0 {
+		t.Errorf("the database is open")
+		_ = s.open.close()
 	}
 }
 
