@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
@@ -70,12 +71,15 @@ func (f *File) Write(p []byte) (int, error) {
 
 // Reopen opens the file of that name, which can be another one by now. If it fails, Write appends
 // to the file that was open. A pipe or a device is not opened again: nobody renames one, and to open
-// a pipe waits for its reader.
+// a pipe waits for its reader. A pipe without a reader in place of a file is an error.
 func (f *File) Reopen() error {
 	if f == nil || !f.regular {
 		return nil
 	}
-	next, err := os.OpenFile(f.name, appending, private)
+	next, err := os.OpenFile(f.name, appending|syscall.O_NONBLOCK, private)
+	if errors.Is(err, syscall.ENXIO) {
+		return hint.With(fmt.Errorf("%w: a pipe without a reader", err), "remove it, or read from it")
+	}
 	if err != nil {
 		return err
 	}

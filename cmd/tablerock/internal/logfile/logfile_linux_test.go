@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -42,6 +43,44 @@ func TestReopenPipe(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("Reopen waits for a reader")
+	}
+}
+
+// TestReopenReplaced opens a log file again in whose place is a pipe without a reader, or a directory.
+// It must not wait, and the file that was open stays.
+func TestReopenReplaced(t *testing.T) {
+	for kind, replace := range map[string]func(name string) error{
+		"a pipe":      func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"a directory": func(name string) error { return os.Mkdir(name, 0o700) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			name := filepath.Join(t.TempDir(), "log")
+			f, err := Open(t.Context(), "--debug", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			renamed := name + ".1"
+			if err := errors.Join(os.Rename(name, renamed), replace(name)); err != nil {
+				t.Fatal(err)
+			}
+			reopened := make(chan error, 1)
+			go func() { reopened <- f.Reopen() }()
+			select {
+			case err := <-reopened:
+				if err == nil || !strings.Contains(err.Error(), name) {
+					t.Errorf("Reopen: %v, want an error that names %s", err, name)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("Reopen waits for a reader")
+			}
+			if _, err := f.Write([]byte("line")); err != nil {
+				t.Errorf("Write: %v", err)
+			}
+			if text, err := os.ReadFile(renamed); string(text) != "line" {
+				t.Errorf("the file that was open has %q, error %v", text, err)
+			}
+		})
 	}
 }
 
