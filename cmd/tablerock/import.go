@@ -149,7 +149,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		o.Progress = func(p transfer.Progress) { bar.Set(p.Read, p.Bytes) }
 		db, local := s.(*engine.DB)
 		if local {
-			o.Load, o.Apply = bulk.LoadOf(db), bulk.ApplyOf(db)
+			o.Load, o.Apply, o.CheapReads = bulk.LoadOf(db), bulk.ApplyOf(db), true
 		} else {
 			o.TransactionBytes = bulk.BatchBytes
 			if o.Mode != transfer.Insert {

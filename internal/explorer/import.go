@@ -207,6 +207,8 @@ func (j *job) load(ctx context.Context, to store.Store, rows *transfer.Reader, o
 			}
 		})
 	}
+	_, remote := to.(store.Pinger)
+	o.CheapReads = !remote
 	p, err := transfer.Import(ctx, to, j.Table, rows, o) // +checklocksignore: the table does not change
 	o.Progress(p)
 	if line := (*transfer.LineError)(nil); errors.As(err, &line) {

@@ -60,6 +60,9 @@ type ImportOptions struct {
 	// TransactionBytes limits the size of a transaction, by edm.EntitySize. The default is
 	// 4 MiB.
 	TransactionBytes int64
+	// CheapReads says that a read of the Store costs much less than a transaction. In an import with
+	// Insert, SkipBad and without Ack, reads then find the rows that exist.
+	CheapReads bool
 	// Apply, if set, applies many transactions at a time in an import without SkipBad.
 	Apply ApplyFunc
 	// Load, if set, replaces transactions in an import with the mode Replace and without
@@ -325,7 +328,12 @@ func (im *importer) run(tx *transaction) {
 				break
 			}
 			if errors.As(err, &line) {
-				end = bad
+				if end = bad; im.byReads() && errors.Is(err, store.ErrEntityExists) {
+					if !im.skipExisting(tx) {
+						break
+					}
+					end, line = len(tx.ops), nil
+				}
 				continue
 			}
 		}
@@ -348,6 +356,31 @@ func (im *importer) run(tx *transaction) {
 	}
 	im.mu.Unlock()
 	close(tx.done)
+}
+
+// byReads reports whether reads find the rows that exist. The lines of a transaction without them are
+// no range for Ack.
+func (im *importer) byReads() bool { return im.o.CheapReads && im.o.Ack == nil }
+
+// skipExisting skips the rows of tx that exist, unless an error ends the import.
+func (im *importer) skipExisting(tx *transaction) bool {
+	kept := 0
+	for i := range tx.ops {
+		key := tx.ops[i].Entity.Key
+		switch err := im.st.View(im.ctx, im.table, key, func(edm.Row) error { return nil }); {
+		case err == nil:
+			im.skip(im.r.lineError(tx.lines[i], rowError(store.ErrEntityExists, key)))
+		case errors.Is(err, store.ErrEntityNotFound):
+			tx.ops[kept], tx.lines[kept] = tx.ops[i], tx.lines[i]
+			kept++
+		default:
+			_, err = im.finish(tx, err)
+			im.fail(tx.number+int64(i), err)
+			return false
+		}
+	}
+	tx.ops, tx.lines = tx.ops[:kept], tx.lines[:kept]
+	return true
 }
 
 // apply applies and acknowledges tx. Its results are those of finish.

@@ -69,9 +69,11 @@ type importResult struct {
 
 func importText(ctx context.Context, st store.Store, text string, o transfer.ImportOptions) importResult {
 	var got importResult
-	o.Ack = func(first, last int64) error {
-		got.acks = append(got.acks, fmt.Sprintf("%d-%d", first, last))
-		return nil
+	if !o.CheapReads { // it has no effect with Ack
+		o.Ack = func(first, last int64) error {
+			got.acks = append(got.acks, fmt.Sprintf("%d-%d", first, last))
+			return nil
+		}
 	}
 	o.Bad = func(e *transfer.LineError) { got.skipped = append(got.skipped, e.Error()) }
 	r := transfer.NewReader(strings.NewReader(text), transfer.ReadOptions{Name: "f", Format: transfer.CSV})
@@ -306,6 +308,51 @@ func TestImportSkipsImportedRows(t *testing.T) {
 	if sent > 3*len(keys) {
 		t.Errorf("%d rows were sent for %d rows", sent, len(keys))
 	}
+}
+
+// TestImportSkipsByReads imports a file of which every other row exists. Reads find these rows, so that
+// the others need as many transactions as in a file without them.
+func TestImportSkipsByReads(t *testing.T) {
+	var keys, old []string
+	for i := range 400 {
+		keys = append(keys, fmt.Sprintf("a/%03d", i))
+		if i%2 == 0 {
+			old = append(old, keys[i])
+		}
+	}
+	for _, first := range []int{0, 1} {
+		r := newRecorder()
+		importText(t.Context(), r.Store, rows(old...), transfer.ImportOptions{})
+		sent := 0
+		r.fail = func([]store.Op) error {
+			sent++
+			return nil
+		}
+		got := importText(t.Context(), r, rows(keys[first:]...), transfer.ImportOptions{Mode: transfer.Insert, SkipBad: true, CheapReads: true})
+		if p := got.progress; got.err != nil || p.Rows != 200 || p.Skipped != int64(200-first) || len(contents(t, r)) != 400 {
+			t.Errorf("from row %d: progress %+v, %d stored, error %v; want 200 rows, and the others skipped", first, p, len(contents(t, r)), got.err)
+		}
+		if len(got.skipped) != 200-first || sent > 8 {
+			t.Errorf("from row %d: %d rows are reported, %d transactions sent; want 4, each at most twice", first, len(got.skipped), sent)
+		}
+	}
+}
+
+// TestImportReadFails lets the read that follows a refusal fail.
+func TestImportReadFails(t *testing.T) {
+	st := storetest.NewMap(nil)
+	importText(t.Context(), st, rows("a/1"), transfer.ImportOptions{})
+	got := importText(t.Context(), unread{st}, rows("a/1", "a/2"), transfer.ImportOptions{Mode: transfer.Insert, SkipBad: true, CheapReads: true})
+	if !errors.Is(got.err, store.ErrCorrupt) || !strings.Contains(got.err.Error(), "f: import lines 2 to 3: ") {
+		t.Errorf("error %v, want %v with the lines", got.err, store.ErrCorrupt)
+	}
+}
+
+// unread is a store that cannot be read.
+type unread struct{ store.Store }
+
+func (unread) View(context.Context, string, edm.Key, func(edm.Row) error) error {
+	return store.ErrCorrupt
 }
 
 // TestImportUnclosedQuote imports files whose quotes hide lines. No line gets lost without
