@@ -119,7 +119,9 @@ func (l *Log) endGroup(group []*Commit, err error) {
 	}
 	l.mu.Unlock()
 
-	if err == nil {
+	if err != nil {
+		l.logFailure(err)
+	} else {
 		l.applyGroup(group)
 	}
 	for i, c := range group {
@@ -205,11 +207,16 @@ func (l *Log) sealActive() error {
 	return l.syncTo(seg, seg.file.Tail())
 }
 
-// failLocked records the failure, after which nothing is appended.
+// failLocked records the failure, after which nothing is appended. Call logFailure without Log.mu
+// next.
 func (l *Log) failLocked(cause error) {
 	l.failed.Store(&cause)
 	l.overlay.clear()
 	l.o.Ready()
+}
+
+// logFailure logs a failure. The handler of the Logger may use the database.
+func (l *Log) logFailure(cause error) {
 	l.o.Logger.Error("log failed, database is read-only until it is opened again", "cause", cause)
 }
 

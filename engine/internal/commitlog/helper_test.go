@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -37,7 +38,7 @@ func newWorld(tb testing.TB, o Options) *world {
 		w.rotated = append(w.rotated, s)
 	}
 	o.Ready = func() { w.ready.Add(1) }
-	o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Dir = "."
 	var err error
 	if w.log, err = New(o, 0, 0, 0); err != nil {

@@ -3,14 +3,17 @@ package commitlog
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -310,6 +313,54 @@ func TestRotateOnce(t *testing.T) {
 	for i, s := range w.rotated {
 		if s.Empty() && i < len(w.rotated)-1 {
 			t.Errorf("segment %d of %d was frozen without a record", i, len(w.rotated))
+		}
+	}
+}
+
+// handler is a slog.Handler that calls a function for each record.
+type handler struct {
+	slog.Handler
+	f func()
+}
+
+func (handler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h handler) Handle(context.Context, slog.Record) error {
+	h.f()
+	return nil
+}
+
+// TestLoggerUsesLog fails a log whose Logger uses it, as the calls of a database do.
+func TestLoggerUsesLog(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		var w *world
+		logged := make(chan struct{}, 10)
+		w = newWorld(t, Options{NoSync: noSync, Logger: slog.New(handler{slog.DiscardHandler, func() {
+			w.log.HighWater()
+			logged <- struct{}{}
+		}})})
+		w.fs.SetRule(func(op vfs.Op) *errorfs.Fault {
+			if op.Kind == "sync" {
+				return &errorfs.Fault{Err: syscall.EIO}
+			}
+			return nil
+		})
+		failed := make(chan error, 1)
+		go func() {
+			c := put(0, 1, 10)
+			if err := w.log.Append(c); err != nil || noSync {
+				failed <- errors.Join(err, w.log.SyncSegments(w.rotated))
+				return
+			}
+			failed <- w.log.Wait(c)
+		}()
+		select {
+		case err := <-failed:
+			if !errors.Is(err, syscall.EIO) || len(logged) != 1 {
+				t.Errorf("NoSync %v: error %v, %d records of the Logger; want %v and 1", noSync, err, len(logged), syscall.EIO)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("NoSync %v: the Logger waits for a lock of the log", noSync)
 		}
 	}
 }

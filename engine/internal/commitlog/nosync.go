@@ -120,9 +120,13 @@ func (l *Log) noteDurableLocked(seg *Segment) {
 // fail fails the log, unless it has failed.
 func (l *Log) fail(cause error) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.Failure() == nil {
+	first := l.Failure() == nil
+	if first {
 		l.failLocked(cause)
+	}
+	l.mu.Unlock()
+	if first {
+		l.logFailure(cause)
 	}
 	return fmt.Errorf("write log: %w", cause)
 }
