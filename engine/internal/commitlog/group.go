@@ -99,19 +99,18 @@ func (l *Log) leadGroup() {
 	err = l.syncGroup(group)
 }
 
-// errPanic is the failure of the log if its leader panics.
-var errPanic = errors.New("the goroutine that synced the log panicked")
+// The failures of the log if the goroutine of a writer panics.
+var (
+	errPanic      = errors.New("the goroutine that synced the log panicked")
+	errApplyPanic = errors.New("the goroutine that applied a record of the log panicked")
+)
 
 // endGroup ends the lead of a group that was synced with the error err, and applies it.
 func (l *Log) endGroup(group []*Commit, err error) {
 	l.mu.Lock()
 	if err != nil {
-		// The outcome of every waiter is unknown: its record may be on disk.
 		l.failLocked(err)
 		group = append(group, l.takeQueueLocked()...)
-		for _, c := range group {
-			c.err = fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
-		}
 	}
 	l.leading = false
 	if i := slices.IndexFunc(l.queue, func(c *Commit) bool { return !c.Deferred }); i >= 0 {
@@ -119,12 +118,26 @@ func (l *Log) endGroup(group []*Commit, err error) {
 	}
 	l.mu.Unlock()
 
+	defer func() { l.wakeGroup(group, err) }()
 	if err != nil {
 		l.logFailure(err)
-	} else {
-		l.applyGroup(group)
+		return
 	}
+	err = errApplyPanic
+	defer func() {
+		if err != nil {
+			_ = l.fail(err)
+		}
+	}()
+	err = l.applyGroup(group)
+}
+
+// wakeGroup wakes the waiters of a group that ended with the error err.
+func (l *Log) wakeGroup(group []*Commit, err error) {
 	for i, c := range group {
+		if err != nil { // its record may be on disk
+			c.err = fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
+		}
 		group[i] = nil
 		c.wake <- struct{}{}
 	}
@@ -220,19 +233,23 @@ func (l *Log) logFailure(cause error) {
 	l.o.Logger.Error("log failed, database is read-only until it is opened again", "cause", cause)
 }
 
-// applyGroup applies a group, after the group before it.
-func (l *Log) applyGroup(group []*Commit) {
+// applyGroup applies a group, after the group before it. It returns errApplyPanic if a record before it
+// was not applied because of a panic.
+func (l *Log) applyGroup(group []*Commit) error {
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
+	defer l.applyCond.Broadcast()
 	for _, c := range group {
-		for l.applied+1 < c.firstSeq {
+		for l.applied+1 < c.firstSeq && !l.applying {
 			l.applyCond.Wait()
+		}
+		if l.applying {
+			return errApplyPanic
 		}
 		if c.seg != nil {
 			l.applyLocked(c)
 		}
 	}
-	l.applyCond.Broadcast()
 	for _, c := range group {
 		l.overlay.remove(c)
 	}
@@ -246,12 +263,28 @@ func (l *Log) applyGroup(group []*Commit) {
 	if filled {
 		l.o.Ready()
 	}
+	return nil
+}
+
+// applyAtOnceLocked applies c in NoSync mode.
+// +checklocks:l.mu
+func (l *Log) applyAtOnceLocked(c *Commit) {
+	l.applyMu.Lock()
+	defer l.applyMu.Unlock()
+	defer func() {
+		if l.applying { // +checklocksignore: called under applyMu
+			l.failLocked(errApplyPanic)
+		}
+	}()
+	l.applyLocked(c)
+	markAppliedLocked(c)
 }
 
 // applyLocked inserts the entries of c into the memtable of its segment and
 // publishes them.
 // +checklocks:l.applyMu
 func (l *Log) applyLocked(c *Commit) {
+	l.applying = true
 	for _, d := range c.defs {
 		c.seg.Table.AddShape(d.id, d.off, d.shape)
 	}
@@ -271,6 +304,7 @@ func (l *Log) applyLocked(c *Commit) {
 	if c.OnApply != nil {
 		c.OnApply(c.firstSeq)
 	}
+	l.applying = false
 }
 
 // markAppliedLocked notes in the segment of c that c is applied. After the last

@@ -106,7 +106,11 @@ type Log struct {
 	// applied is the last sequence number applied.
 	// +checklocks:applyMu
 	applied uint64
-	// applyCond, on applyMu, is signalled when applied has risen.
+	// applying is set while a record is applied, and after a panic meanwhile: then no later
+	// record is applied.
+	// +checklocks:applyMu
+	applying bool
+	// applyCond, on applyMu, is signalled when applied has risen, and after a panic.
 	applyCond *sync.Cond
 	// published is applied, for those that do not hold applyMu.
 	published atomic.Uint64
@@ -217,10 +221,7 @@ func (l *Log) append(c *Commit) error {
 	}
 	l.writes.Add(1)
 	if l.o.NoSync {
-		l.applyMu.Lock()
-		l.applyLocked(c)
-		markAppliedLocked(c)
-		l.applyMu.Unlock()
+		l.applyAtOnceLocked(c)
 		return nil
 	}
 	if c.OnApply == nil {

@@ -365,6 +365,79 @@ func TestLoggerUsesLog(t *testing.T) {
 	}
 }
 
+// TestPanicOfApply panics while a record is applied. Its goroutine may go on, as that of a request does.
+// The group after it, which is synced, and later writers must not wait for ever: the log has failed.
+func TestPanicOfApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		first, second := put(0, 1, 10), put(1, 1, 10)
+		first.OnApply = func(uint64) { panic("injected") }
+		must(t, "Append", w.log.Append(first))
+		w.log.mu.Lock()
+		group := w.log.takeQueueLocked()
+		w.log.mu.Unlock()
+		<-first.wake
+		first.lead = false // the test leads
+		must(t, "sync", w.log.syncGroup(group))
+		w.log.mu.Lock()
+		w.log.leading = false
+		w.log.mu.Unlock()
+		must(t, "Append", w.log.Append(second))
+		waited := make(chan error, 1)
+		go func() { waited <- w.log.Wait(second) }()
+		synctest.Wait()
+		panicked := false
+		func() {
+			defer func() { panicked = recover() != nil }()
+			w.log.endGroup(group, nil)
+		}()
+		if !panicked {
+			t.Error("no panic")
+		}
+		synctest.Wait()
+		for name, wait := range map[string]func() error{
+			"the record": func() error { return w.log.Wait(first) }, "the next group": func() error { return <-waited },
+		} {
+			if err := wait(); !errors.Is(err, store.ErrOutcomeUnknown) {
+				t.Errorf("%s: %v, want %v", name, err, store.ErrOutcomeUnknown)
+			}
+		}
+		if err := w.log.Append(put(2, 1, 10)); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("a later writer: %v, want %v", err, store.ErrReadOnly)
+		}
+		if _, ok := w.read(1, 0); ok || w.pending(1, 0) {
+			t.Error("the record after the panic is visible")
+		}
+	})
+}
+
+// TestPanicOfApplyAtOnce panics in Append, which applies a record in NoSync mode.
+func TestPanicOfApplyAtOnce(t *testing.T) {
+	w := newWorld(t, Options{NoSync: true, Reserve: func(edm.Ticks) error { return nil }})
+	c := put(0, 1, 10)
+	c.OnApply = func(uint64) { panic("injected") }
+	ended := make(chan error, 1)
+	go func() {
+		func() {
+			defer func() { _ = recover() }()
+			_ = w.log.Append(c)
+		}()
+		ended <- w.log.Append(put(1, 1, 10))
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("a later writer: %v, want %v", err, store.ErrReadOnly)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a later writer waits")
+	}
+	if !w.log.applyMu.TryLock() { // readers need it
+		t.Fatal("the lock of applying is held")
+	}
+	w.log.applyMu.Unlock()
+}
+
 // TestReadyAfterBarrier freezes a segment and completes it by a group that begins
 // with a barrier. Ready must be called.
 func TestReadyAfterBarrier(t *testing.T) {
