@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,6 +146,10 @@ func TestVerifyBesideWriter(t *testing.T) {
 	check(t, "Remove", disk.Remove("db/"+missing))
 	if r, err := view.Verify(t.Context()); err != nil || len(r.Findings) != 1 || r.Findings[0].File != missing {
 		t.Errorf("%s is missing, which the manifest lists: findings %v, error %v", missing, r.Findings, err)
+	}
+	check(t, "Remove", disk.Remove("db/MANIFEST"))
+	if r, err := view.Verify(t.Context()); err != nil || len(r.Findings) != 2 || strings.Contains(r.Findings[1].What, "manifest") {
+		t.Errorf("%s is missing, and the manifest: findings %v, error %v; want both, without a word about what the manifest lists", missing, r.Findings, err)
 	}
 }
 

@@ -77,7 +77,7 @@ func (t *Tree) verifyFile(ctx context.Context, s *runs.SST, out *Verified) error
 		if manifest.Unlisted(t.o.FS, t.o.Dir, s.Number) {
 			return nil // a writer beside this reader has compacted it
 		}
-		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "the manifest lists it, but there is no such file")
+		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "the open database uses it, but there is no such file")
 		return out.note(err)
 	}
 	if err != nil {
