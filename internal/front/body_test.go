@@ -2,11 +2,15 @@ package front
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -74,20 +78,38 @@ func TestBodyWithoutDeadlines(t *testing.T) {
 // TestLateHandlerHTTP2 reads a body of HTTP/2 later than its grace.
 func TestLateHandlerHTTP2(t *testing.T) {
 	const size = 4 << 20 // more than http.Server receives before the handler reads
-	rate := minRate{grace: 500 * time.Millisecond, bytesPerSecond: 1, limit: time.Minute}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = limitBody(w, r, rate, time.Now)
-		<-time.After(2 * rate.grace)
-		if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil || r.ProtoMajor != 2 {
-			t.Errorf("%s: %d bytes, %v; want %d", r.Proto, n, err, size)
+	l, certificates, _ := listenHTTP2(t)
+	l.Close()
+	certificates.SessionTicketsDisabled = true // the server would wait until the client reads its ticket
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipeListener()
+		s := &http.Server{TLSConfig: certificates, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r = limitBody(w, r, bodyRate, time.Now)
+			<-time.After(2 * bodyRate.grace)
+			if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil || r.ProtoMajor != 2 {
+				t.Errorf("%s: %d bytes, %v; want %d", r.Proto, n, err, size)
+			}
+		})}
+		served := make(chan error)
+		go func() { served <- s.ServeTLS(p, "", "") }()
+		client := &http.Client{Transport: &http.Transport{
+			ForceAttemptHTTP2: true,
+			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				conn := tls.Client(p.dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+				return conn, conn.HandshakeContext(ctx)
+			},
+		}}
+		response, err := client.Post("https://h/", "", bytes.NewReader(make([]byte, size)))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	defer s.Close()
-	response, err := s.Client().Post(s.URL, "", bytes.NewReader(make([]byte, size)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
+		response.Body.Close()
+		client.CloseIdleConnections()
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != http.ErrServerClosed {
+			t.Error(err)
+		}
+	})
 }
