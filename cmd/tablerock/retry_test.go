@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,9 +172,11 @@ func TestRetryingIsNoted(t *testing.T) {
 	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitFailure || requests < 2 {
 		t.Errorf("exit code %d after %d requests: %s", code, requests, &stderr)
 	}
-	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-	if want := "the server answers 500 InternalError; trying again (1 of 6)"; len(lines) != 2 || lines[0] != want {
-		t.Errorf("printed %q, want %q and the error", lines, want)
+	// A slow machine repeats the request so late that more repetitions are noted.
+	want := regexp.MustCompile(`^the server answers 500 InternalError; trying again \(1 of 6\)\n` +
+		`(the server answers 500 InternalError; trying again \([2-6] of 6\)\n){0,5}tablerock: .*\n$`)
+	if got := stderr.String(); !want.MatchString(got) {
+		t.Errorf("printed %q, want %s", got, want)
 	}
 }
 
