@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -270,4 +271,25 @@ func start(t *testing.T, data string, env []string, args ...string) *server {
 		}
 	})
 	return s
+}
+
+// freeAddress returns an address of loopback on which nothing listens. On Linux, a socket that does
+// not listen keeps others from getting the port while no server has it, until the test ends.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	fd := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
+	syscall.CloseOnExec(fd)
+	if runtime.GOOS == "linux" {
+		t.Cleanup(func() { _ = syscall.Close(fd) })
+	} else {
+		defer syscall.Close(fd)
+	}
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at := must(syscall.Getsockname(fd))(t)
+	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
