@@ -41,7 +41,7 @@ func TestReopenPipe(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("Reopen waits for a reader")
 	}
 }
@@ -111,7 +111,7 @@ func TestFullPipe(t *testing.T) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("Write: %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("Write waits for the reader")
 	}
 	if _, err := reader.Read(make([]byte, 4096)); err != nil {
@@ -142,7 +142,7 @@ func TestOpenPipe(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("Open: %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("Open waits for a reader")
 	}
 }

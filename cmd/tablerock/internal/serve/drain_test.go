@@ -124,7 +124,7 @@ func TestShutdownDuringBackup(t *testing.T) {
 			}
 			<-stderr.reached
 			cancel()
-			late := time.After(10 * time.Second)
+			late := time.After(time.Minute)
 			for refused := false; !refused; {
 				select {
 				case <-late:

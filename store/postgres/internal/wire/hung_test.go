@@ -74,7 +74,7 @@ func TestRollbackOnHungServer(t *testing.T) {
 		if !c.Broken {
 			t.Error("a connection in a transaction is used again")
 		}
-	case <-time.After(10 * answerDelay):
+	case <-time.After(time.Minute):
 		t.Error("Rollback waits for an answer after its ctx ended")
 		c.Abandon()
 		<-done
