@@ -27,11 +27,18 @@ var refusals = []struct {
 		"28", fs.ErrPermission, "check the user, pg_hba.conf of the server, and the password: it is read from PGPASSFILE or ~/.pgpass, " +
 			"a service file, PGPASSWORD, or the URL in TABLEROCK_BACKEND",
 	},
+	{"22023", errors.ErrUnsupported, "correct this parameter of the URL"},
+	{"42704", errors.ErrUnsupported, "correct this parameter of the URL, or remove it"},
+	{"3F000", fs.ErrNotExist, `create the schema by "CREATE SCHEMA", or correct the search_path of the URL or the user`},
+	{"42P07", errors.ErrUnsupported, "another program has tables here: name a database of its own, or a schema by ?search_path=SCHEMA in the URL"},
 	{"3D000", fs.ErrNotExist, `create the database by "createdb", and its schema by "tablerock backend init"`},
 	{"42501", fs.ErrPermission, `grant the user the rights on the schema, or run "tablerock backend init" as its owner`},
 	{"53300", nil, "raise max_connections of PostgreSQL, or lower --backend-conns of the servers that use it"},
 	{"57P03", nil, "PostgreSQL starts or recovers: try again"},
 }
+
+// noTLS is the end of the driver's error if it may not connect without TLS.
+const noTLS = "server refused TLS connection"
 
 // named is an error about a database. The driver says the same once for each way to connect,
 // in lines, which the text has once.
@@ -90,6 +97,8 @@ func explain(ctx context.Context, u *URL, err error) error {
 		return hint.With(about, "") // it says so itself
 	case errors.Is(err, store.ErrReadOnly):
 		return hint.With(about, "name the primary, or all servers of the cluster: postgres://USER@HOST1,HOST2/DATABASE")
+	case strings.HasSuffix(about.Error(), noTLS):
+		return hint.With(about, "set ssl = on in PostgreSQL, or give a URL whose sslmode does not demand TLS")
 	case errors.Is(err, store.ErrUnavailable):
 		return hint.With(about, "check that PostgreSQL, and no other program, listens at this address, and try again")
 	}

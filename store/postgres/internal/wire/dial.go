@@ -85,6 +85,29 @@ type Dialer struct {
 
 var errURL = errors.New("the URL of the database is malformed: want postgres://USER@HOST:PORT/DATABASE")
 
+// parseError returns the driver's reason to refuse a URL, or the service file and the
+// variables that complete it, without the URL. The reason why a text is no URL can quote the
+// password.
+func parseError(err error) error {
+	text := err.Error()
+	reason := text[strings.LastIndex(text, "`: ")+1:]
+	var refused *pgconn.ParseConfigError
+	if !errors.As(err, &refused) || reason == text || strings.Contains(reason, "failed to parse as") {
+		return errURL
+	}
+	return &parameterError{strings.TrimPrefix(reason, ": ")}
+}
+
+// parameterError is the driver's reason to refuse a parameter.
+type parameterError struct{ reason string }
+
+func (e *parameterError) Error() string {
+	return "a parameter of the connection, from the URL, a service file or a PG variable, is refused: " + e.reason
+}
+
+// Unwrap returns errors.ErrUnsupported: another try with the same parameters does not help.
+func (e *parameterError) Unwrap() error { return errors.ErrUnsupported }
+
 // NewDialer parses a URL. Its errors do not quote the URL, which can have a password.
 func NewDialer(url string, allowAsync bool, now func() time.Time) (*Dialer, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
@@ -92,7 +115,7 @@ func NewDialer(url string, allowAsync bool, now func() time.Time) (*Dialer, erro
 	}
 	config, err := pgconn.ParseConfig(url)
 	if err != nil {
-		return nil, errURL
+		return nil, parseError(err)
 	}
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
 		config.ConnectTimeout = connectTimeout

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -230,5 +231,26 @@ func TestConnectToSilentServer(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("Connect waits for ever")
+	}
+}
+
+// TestParseErrors checks that the error of a URL names the parameter or file at fault, and has
+// no password.
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ url, want string }{
+		{"postgres://ann:hunter2@db1/shop?sslmode=bogus", "sslmode is invalid"},
+		{"postgres://ann:`:%20hunter2@db1/shop?sslmode=bogus", "sslmode is invalid"},
+		{"postgres://ann@db1/shop?password=hunter2&sslmode=verify-ca&sslrootcert=/none/ca.pem", "/none/ca.pem"},
+		{"postgres://ann:hun%ter2@db1/shop", errURL.Error()},
+		{"postgres://ann:hunter2@[::1/shop", errURL.Error()},
+		{"postgres://db1:hunter2/shop", "invalid port"},
+		{"host=db1 password=hunter2", errURL.Error()},
+	} {
+		_, err := NewDialer(c.url, true, time.Now)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.url, err, c.want)
+		} else if strings.Contains(err.Error(), "ter2") {
+			t.Errorf("%s: the error has the password: %v", c.url, err)
+		}
 	}
 }
