@@ -16,14 +16,18 @@ import (
 // accountParameter is the parameter of a URL that names the account. It is not for the driver.
 const accountParameter = "account"
 
-// shown are the parameters that String keeps: they say where the database is.
-var shown = []string{"host", "port", "dbname", "user", "service"}
+// shown are the parameters that String keeps: they say where the tables are, and how a command
+// that is given the text connects to them.
+var shown = []string{
+	"host", "port", "dbname", "user", "service", "servicefile", "passfile", "search_path", "options",
+	"sslmode", "sslrootcert", "sslcert", "sslkey",
+}
 
 // URL is the address of a database, and perhaps of an account in it. Equal URLs are the same
 // database.
 type URL struct {
 	connection string // for the driver
-	text       string // without secrets
+	text       string // without secrets; it tells databases and schemas apart
 	account    string // "" for none
 	password   bool
 }
@@ -124,7 +128,7 @@ func nameOf(pair string) string {
 	return name
 }
 
-// String returns the URL with the parameters that say where the database is.
+// String returns the URL without passwords, and with the parameters in shown.
 func (u *URL) String() string { return u.text }
 
 // Account returns the account that the URL names, "" for none.

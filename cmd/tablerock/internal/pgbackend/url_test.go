@@ -20,6 +20,11 @@ func TestParse(t *testing.T) {
 		{"postgres:///shop?user=ann&host=/run/postgresql", "postgres:///shop?user=ann&host=/run/postgresql", "postgres:///shop?host=/run/postgresql&user=ann", ""},
 		{"postgres://?service=shop", "postgres://?service=shop", "postgres://?service=shop", ""},
 		{"postgres://ann:hunter2#?@[::1]:5432,db2:5432/shop", "postgres://ann@[::1]:5432,db2:5432/shop", "postgres://ann:hunter2#?@[::1]:5432,db2:5432/shop", ""},
+		{
+			"postgres://ann@db1/shop?sslmode=verify-full&sslrootcert=/ca.pem&sslpassword=hunter2&search_path=two",
+			"postgres://ann@db1/shop?sslmode=verify-full&sslrootcert=/ca.pem&search_path=two",
+			"postgres://ann@db1/shop?search_path=two&sslmode=verify-full&sslpassword=hunter2&sslrootcert=/ca.pem", "",
+		},
 		{"postgres://db1/shop?account=sales&p%61ssword=hunter2", "postgres://db1/shop", "postgres://db1/shop?p%61ssword=hunter2", "sales"},
 	} {
 		u, err := Parse(c.text)
