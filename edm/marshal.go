@@ -63,7 +63,7 @@ func Marshal(v any) (Entity, error) {
 		}
 	}
 	if root.Kind() != reflect.Struct {
-		return Entity{}, fmt.Errorf("marshal %T: want a struct or a pointer to one", v)
+		return Entity{}, fmt.Errorf("marshal %T: want a struct or a pointer to one, not nil", v)
 	}
 	s := structTypeOf(reflect.TypeOf(v))
 	if s.err != nil {

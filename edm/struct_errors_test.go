@@ -240,7 +240,7 @@ func TestUnmarshalTarget(t *testing.T) {
 	row := (&edm.Entity{}).View()
 	var nilPointer *all
 	for _, v := range []any{nil, all{}, nilPointer, &nilPointer, new(int), &[]all{}} {
-		if err := edm.Unmarshal(row, v); err == nil || !strings.Contains(err.Error(), "want a pointer to a struct") {
+		if err := edm.Unmarshal(row, v); err == nil || !strings.Contains(err.Error(), "want a pointer to a struct, not nil") {
 			t.Errorf("%T: %v", v, err)
 		}
 	}
@@ -249,5 +249,14 @@ func TestUnmarshalTarget(t *testing.T) {
 	}
 	if err := edm.Unmarshal((&edm.Entity{Key: edm.Key{Row: "x"}}).View(), &key); err == nil || !strings.Contains(err.Error(), ".ID (netip.Addr, Edm.String)") {
 		t.Errorf("a bad key: %v", err)
+	}
+}
+
+func TestMarshalNil(t *testing.T) {
+	var nilPointer *all
+	for _, v := range []any{nil, nilPointer, &nilPointer} {
+		if _, err := edm.Marshal(v); err == nil || !strings.Contains(err.Error(), "want a struct or a pointer to one, not nil") {
+			t.Errorf("%T: %v", v, err)
+		}
 	}
 }

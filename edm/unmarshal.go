@@ -33,7 +33,7 @@ func Unmarshal(r Row, v any) error {
 		root = root.Elem()
 	}
 	if root.Kind() != reflect.Struct || !root.CanSet() {
-		return fmt.Errorf("unmarshal into %T: want a pointer to a struct", v)
+		return fmt.Errorf("unmarshal into %T: want a pointer to a struct, not nil", v)
 	}
 	s := structTypeOf(reflect.TypeOf(v))
 	if s.err != nil {
