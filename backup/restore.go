@@ -47,6 +47,9 @@ const Restoring = ".restoring"
 // the last step. After an error or a crash, dest does not exist or is empty, unless the crash
 // is after that step. Call it again, and it copies only what it had not copied. A restored
 // database has a new epoch.
+//
+// Restore returns the backups that it restored. With Until, LastSequence and LastTimestamp are
+// those of the restored database.
 func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o RestoreOptions) ([]Info, error) {
 	dest = path.Clean(dest)
 	if err := checkEmpty(fsys, dest); err != nil {
@@ -239,6 +242,7 @@ func (s *restore) account(ctx context.Context, m *manifest) error {
 	err := s.locked(dir, func() error { return s.copyFiles(ctx, dir, m) })
 	if err == nil && !s.until.IsZero() {
 		m.LastSequence, err = s.rollForward(ctx, dir, m) // it opens the database, which takes the lock
+		m.LastTimestamp = s.until.UTC()
 	}
 	if err != nil {
 		return err

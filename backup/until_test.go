@@ -89,7 +89,7 @@ func (a *archived) backup() backup.Info {
 // restored restores a moment and returns the rows.
 func (a *archived) restored(dir string, until time.Time) string {
 	a.Helper()
-	_, err := a.r.Restore(a.Context(), a.disk, dir, backup.RestoreOptions{Until: until})
+	infos, err := a.r.Restore(a.Context(), a.disk, dir, backup.RestoreOptions{Until: until})
 	a.ok(err)
 	db, err := engine.Open(dir+"/"+account, engine.Options{FS: a.disk, ReadOnly: true})
 	a.ok(err)
@@ -98,6 +98,9 @@ func (a *archived) restored(dir string, until time.Time) string {
 	for e, err := range store.Entities(db.Query(a.Context(), "Things", store.Query{})) {
 		a.ok(err)
 		rows = append(rows, e.Key.Row)
+		if at := infos[0].LastTimestamp; at.Before(e.Timestamp.Time()) {
+			a.Errorf("until %v: LastTimestamp is %v, before that of row %s, %v", until, at, e.Key.Row, e.Timestamp.Time())
+		}
 	}
 	return strings.Join(rows, " ")
 }
