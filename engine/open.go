@@ -44,9 +44,8 @@ import (
 // Open replays the log, which takes time in proportion to the data that is not
 // flushed: none after Close, at most four segments of Options.SegmentBytes after a
 // crash. It flushes them in the background.
-func Open(dir string, o Options) (*DB, error) {
-	o, err := o.withDefaults()
-	if err != nil {
+func Open(dir string, o Options) (db *DB, err error) {
+	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
 	if o.ReadOnly {
@@ -66,11 +65,17 @@ func Open(dir string, o Options) (*DB, error) {
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	db, err := openLocked(dir, o, lock)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, errors.Join(err, lock.Close()))
+	opened := false
+	defer func() {
+		if !opened { // also if the FS, the Logger or the Clock panics, so that a caller that recovers can open again
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	if db, err = openLocked(dir, o, lock); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	db.logOpened(0)
+	opened = true
 	db.startWorker()
 	if len(db.state.Load().Mems) > 1 {
 		db.wakeWorker()

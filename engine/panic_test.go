@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -62,4 +65,67 @@ func TestPanicOfLeader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPanicOfOpen panics at each call that Open makes of the file system, the logger and the clock. A program that recovers can
+// open the database again: the lock is released.
+func TestPanicOfOpen(t *testing.T) {
+	for _, source := range []string{"fs", "logger", "clock"} {
+		panics := 0
+		for n := 1; n <= panics+1; n++ {
+			calls := 0
+			call := func(from string) {
+				if from == source {
+					if calls++; calls == n {
+						panic("injected")
+					}
+				}
+			}
+			disk := vfs.NewMem()
+			o := manual(errorfs.Wrap(disk, func(vfs.Op) *errorfs.Fault { call("fs"); return nil }))
+			o.Logger = slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { call("logger"); return len(p), nil }), nil))
+			o.Testing.Clock = panickingClock{func() { call("clock") }}
+			func() {
+				defer func() {
+					if recover() != nil {
+						panics = n
+					}
+				}()
+				db, err := engine.Open("db", o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				calls = n // no more panics
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			db, err := engine.Open("db", manual(disk))
+			if err != nil {
+				t.Errorf("%s: after a panic in call %d: %v", source, n, err)
+				continue
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if panics == 0 {
+			t.Errorf("%s: nothing panicked", source)
+		}
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+type panickingClock struct{ call func() }
+
+func (c panickingClock) Now() time.Time {
+	c.call()
+	return time.Now()
+}
+
+func (c panickingClock) AfterFunc(d time.Duration, f func()) func() bool {
+	return time.AfterFunc(d, f).Stop
 }
