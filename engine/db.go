@@ -120,7 +120,7 @@ func (db *DB) newState(mems []*commitlog.Segment) *readstate.State {
 // most disks.
 const maxCloseFlush = 10 * time.Second
 
-// Close is CloseContext with a limit of ten seconds for the flush.
+// Close is CloseContext with a limit of ten seconds for the flush and the archive.
 func (db *DB) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -130,12 +130,13 @@ func (db *DB) Close() error {
 
 // CloseContext ends each Load, Compact and Checkpoint, and each delete that waits for space on a
 // full disk, with store.ErrClosed, waits for other started writes, makes everything in the log
-// durable, flushes it, so that the next Open has nothing to replay, and closes the database. If
-// ctx ends or the flush fails, the rest stays in the log, which is no error. Cursors that are open
-// keep their memory and files until they are closed, and the next Open removes the files that only
-// they need. The error says what could not be made durable or closed; acknowledged writes are
-// durable in any case, unless Options.NoSync was set. A second call returns nil, also while the
-// first one is under way: it waits only for started writes.
+// durable, flushes it, so that the next Open has nothing to replay, gives Options.Archive the
+// chunks that wait for it, and closes the database. If ctx ends or the flush fails, the rest stays
+// in the log; if ctx ends or the archive fails, chunks wait for the next Open. Neither is an error.
+// Cursors that are open keep their memory and files until they are closed, and the next Open
+// removes the files that only they need. The error says what could not be made durable or closed;
+// acknowledged writes are durable in any case, unless Options.NoSync was set. A second call returns
+// nil, also while the first one is under way: it waits only for started writes.
 func (db *DB) CloseContext(ctx context.Context) error {
 	db.closing.Begin()
 	db.wakeWorker() // and with it the writers that wait for its work

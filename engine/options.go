@@ -85,7 +85,7 @@ type Archive interface {
 	// Put stores a chunk under a name with slashes, and returns when it is durable. That
 	// the archive has the chunk is no error. Calls come one after the other, in the order
 	// of the sequence numbers. After an error the chunk is put again, unless Read has
-	// returned a store.ErrCorrupt three times.
+	// returned a store.ErrCorrupt three times. Return when ctx ends: Close waits for Put.
 	Put(ctx context.Context, name string, chunk io.Reader) error
 }
 
