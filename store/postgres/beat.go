@@ -213,7 +213,7 @@ func (d *Database) beat(ctx context.Context, c *wire.Conn) error {
 	d.heart.sent.Store(&sent)
 	if old != nil && *old != server {
 		d.failovers.Add(1)
-		d.log.Info("the database has another primary", slog.String("server", server))
+		d.log.Info("the database has another primary, or was restarted", slog.String("server", server))
 		d.pool.Reset(server)
 	}
 	return nil
