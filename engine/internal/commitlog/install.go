@@ -63,9 +63,10 @@ func (l *Log) beginInstall() (next *Segment, stamp edm.Ticks, err error) {
 	if !l.active.Empty() {
 		return nil, 0, ErrNotEmpty
 	}
-	stamp = max(l.o.Now(), l.highWater+1)
+	now := l.o.Now()
+	stamp = max(now, l.highWater+1)
 	if !stamp.Valid() || l.lastSeq+1 >= wal.MaxSeq {
-		return nil, 0, fmt.Errorf("%w: time stamps or sequence numbers are used up", store.ErrReadOnly)
+		return nil, 0, usedUp(now, stamp)
 	}
 	l.highWater = stamp
 	// Everything before is flushed, so the segment follows none.

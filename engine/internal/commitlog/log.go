@@ -239,17 +239,30 @@ func (l *Log) enqueueLocked(c *Commit) {
 	}
 }
 
+// usedUp returns why an entry cannot have the Timestamp last, or one more sequence number. The last
+// sequence number is not assigned: after it no segment could begin, also not at Open.
+func usedUp(now, last edm.Ticks) error {
+	switch {
+	case last.Valid():
+		return fmt.Errorf("%w: the sequence numbers are used up", store.ErrReadOnly)
+	case now <= edm.MaxTicks:
+		return fmt.Errorf("%w: the Timestamps are used up, because the clock was near the year 9999 before", store.ErrReadOnly)
+	}
+	return fmt.Errorf("%w: the clock is beyond the year 9999, where Timestamps end: set it right", store.ErrReadOnly)
+}
+
 // assignLocked copies the record into the memory of the active segment, or of the
 // next one if it does not fit, and assigns sequence numbers and time stamps.
 // +checklocks:l.mu
 func (l *Log) assignLocked(c *Commit) error {
-	firstTS := max(l.o.Now(), l.highWater+1)
+	now := l.o.Now()
+	firstTS := max(now, l.highWater+1)
 	count := len(c.entries)
-	// The last sequence number is not assigned: after it no segment could begin, also not at Open.
-	if last := firstTS + edm.Ticks(count-1); !last.Valid() || l.lastSeq+uint64(count) >= wal.MaxSeq {
-		return fmt.Errorf("%w: time stamps or sequence numbers are used up", store.ErrReadOnly)
+	last := firstTS + edm.Ticks(count-1)
+	if !last.Valid() || l.lastSeq+uint64(count) >= wal.MaxSeq {
+		return usedUp(now, last)
 	}
-	if last := firstTS + edm.Ticks(count-1); l.o.NoSync && last > l.noSync.reserved {
+	if l.o.NoSync && last > l.noSync.reserved {
 		return unreserved(last)
 	}
 	for {

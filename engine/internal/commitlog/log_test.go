@@ -457,6 +457,32 @@ func TestReadyAfterBarrier(t *testing.T) {
 	}
 }
 
+// TestUsedUp appends when there is no Timestamp or sequence number for the entry. The error says which, and
+// a clock that is set right ends it.
+func TestUsedUp(t *testing.T) {
+	w := newWorld(t, Options{})
+	right := w.log.o.Now
+	refused := func(want string) {
+		t.Helper()
+		if err := w.log.Append(put(0, 1, 10)); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Append: %v, want %q", err, want)
+		}
+	}
+	w.log.o.Now = func() edm.Ticks { return edm.MaxTicks + 1 }
+	refused("the clock is beyond the year 9999")
+	w.log.o.Now = right
+	must(t, "Append", w.log.Append(put(0, 1, 10)))
+	w.log.o.Now = func() edm.Ticks { return edm.MaxTicks }
+	must(t, "Append", w.log.Append(put(0, 1, 10)))
+	w.log.o.Now = right
+	refused("the Timestamps are used up")
+	w = newWorld(t, Options{})
+	w.log.mu.Lock()
+	w.log.lastSeq = wal.MaxSeq - 1
+	w.log.mu.Unlock()
+	refused("the sequence numbers are used up")
+}
+
 // TestTimestampsOfBatches appends batches while the clock stands still. Each Timestamp is
 // above all earlier ones, and the mark that segments and manifests record is the last one.
 func TestTimestampsOfBatches(t *testing.T) {
