@@ -254,7 +254,7 @@ func TestExplorerTwoEditors(t *testing.T) {
 	p.press("Edit…")
 	p.wait(`window.held > 0`)
 	p.js(`release()`)
-	p.wait(`window.answers === window.held`)
+	p.wait(`window.answers === window.held && document.querySelector("dialog")`)
 	if got := eval[int](p, `document.querySelectorAll("dialog").length`); got != 1 {
 		t.Errorf("there are %d editors", got)
 	}
