@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// minPassed tombstones take queries some milliseconds: about as long as the shortest compaction.
-	minPassed = 1 << 16
+	// minPassed tombstones take queries a millisecond: about as long as the shortest compaction.
+	minPassed = 1 << 14
 	// minQueries queries that pass all of a range take about as long as its compaction.
 	minQueries = 4
 	// maxDeleted ranges are kept.
