@@ -120,14 +120,21 @@ func TestExplorerSlowAnswers(t *testing.T) {
 	p.wait(`document.querySelector("#grid tbody tr").innerText.includes("changed")`)
 }
 
-// TestExplorerImportEnded leaves the page of an import that has ended, before the answer to
-// the last part of the file: the page does not ask.
-func TestExplorerImportEnded(t *testing.T) {
-	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+// ordersFile writes 50 orders to a file for imports.
+func ordersFile(t *testing.T) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "orders.jsonl")
 	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// TestExplorerImportEnded leaves the page of an import that has ended, before the answer to
+// the last part of the file: the page does not ask.
+func TestExplorerImportEnded(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	file := ordersFile(t)
 	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
 	p.js(`(() => {
 		const real = window.fetch;

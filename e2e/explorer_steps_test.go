@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,10 +89,7 @@ func TestExplorerLeftQuestion(t *testing.T) {
 // progress changes.
 func TestExplorerCancelByKey(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Copy": orders(1)})
-	file := filepath.Join(t.TempDir(), "orders.jsonl")
-	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := ordersFile(t)
 	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
 	countPolls := func() {
 		t.Helper()
@@ -151,10 +146,7 @@ func TestExplorerLinkElsewhere(t *testing.T) {
 // to leave it would ask the reader whether to.
 func TestExplorerEndedImport(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Copy": orders(1)})
-	file := filepath.Join(t.TempDir(), "orders.jsonl")
-	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := ordersFile(t)
 	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
 	p.js(`(() => {
 		const real = window.fetch;
@@ -180,10 +172,7 @@ func TestExplorerEndedImport(t *testing.T) {
 // TestExplorerLostImport ends the session of an import by a login in another tab.
 func TestExplorerLostImport(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Copy": orders(1)})
-	file := filepath.Join(t.TempDir(), "orders.jsonl")
-	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := ordersFile(t)
 	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
 	p.hold("import/data")
 	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
@@ -298,10 +287,7 @@ func TestExplorerFilterLineEnds(t *testing.T) {
 // TestExplorerImportTwice presses Import twice before the first answer: there is one job.
 func TestExplorerImportTwice(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Copy": orders(1)})
-	file := filepath.Join(t.TempDir(), "orders.jsonl")
-	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := ordersFile(t)
 	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
 	p.hold("/api/import")
 	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
