@@ -38,4 +38,4 @@ package engine
 // Leading a group and applying groups in order are waits, not locks: do not wait
 // while holding Log.mu or a lock below it. Readers take no lock of this package: a
 // point read takes a memtable shard and a cache shard, one after the other, and a
-// query takes Log.applyMu once to register.
+// query takes Log.applyMu once to register, and once more to note an empty range.

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/memtable"
@@ -75,6 +76,12 @@ func (s *snapshot) FoundDeleted(lower, upper []byte, n int) {
 		s.db.wakeWorker()
 	}
 }
+
+// FoundEmpty implements scan.Data.
+func (s *snapshot) FoundEmpty(lower, upper []byte) { s.db.log.FoundEmpty(lower, upper, s.seq) }
+
+// Empty implements scan.Data.
+func (s *snapshot) Empty() emptyrange.List { return s.empty }
 
 // AddSources implements scan.Data: it adds one source for every memtable that has rows, and
 // the sources of the sstables that can have keys in [lower, upper). Prune is for the latter.

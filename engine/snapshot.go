@@ -8,19 +8,21 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // snapshot is the whole database at one instant: a registered sequence number, the catalog,
-// and a pinned read state. It is held until release. That of a Snapshot has no read state,
+// a pinned read state, and ranges of keys without entities. It is held until release. That of a Snapshot has no read state,
 // because all later ones have the versions of a registered number.
 type snapshot struct {
 	db      *DB
 	seq     uint64
 	catalog *catalog.Catalog
 	state   *readstate.State
+	empty   emptyrange.List
 }
 
 var snapshots = sync.Pool{New: func() any { return new(snapshot) }}
@@ -29,7 +31,7 @@ var snapshots = sync.Pool{New: func() any { return new(snapshot) }}
 func (db *DB) newSnapshot() *snapshot {
 	s := snapshots.Get().(*snapshot)
 	s.db = db
-	db.log.Register(func(seq uint64) { s.seq, s.catalog = seq, db.catalog.Load() })
+	db.log.Register(func(seq uint64, empty emptyrange.List) { s.seq, s.catalog, s.empty = seq, db.catalog.Load(), empty })
 	if s.state = db.state.Pin(s.seq); s.state == nil {
 		db.log.Unregister(s.seq)
 		return nil
@@ -83,7 +85,7 @@ func (s *Snapshot) View(ctx context.Context, table string, key edm.Key, read fun
 
 // Query returns a cursor over the entities that q selects, as DB.Query does.
 func (s *Snapshot) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	now := &snapshot{db: s.s.db, seq: s.s.seq, catalog: s.s.catalog, state: s.s.db.state.Pin(s.s.seq)}
+	now := &snapshot{db: s.s.db, seq: s.s.seq, catalog: s.s.catalog, state: s.s.db.state.Pin(s.s.seq), empty: s.s.empty}
 	if now.state == nil {
 		return scan.Failed(store.ErrClosed)
 	}

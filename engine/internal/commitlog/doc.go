@@ -63,6 +63,10 @@
 // which writers see in DB.logged. A refusal that was computed from it is held back
 // until the record is durable (WaitDurable).
 //
+// Log.empty are ranges of keys that have no entity at applied. A query adds a range under
+// Log.applyMu if nothing was applied since it registered. A put or an install ends it before
+// it is published, and a reader gets those of the moment in which it registers.
+//
 // A group syncs a segment as a whole before it writes to the next one, because
 // the header of a segment states that the segment before it is complete, unless
 // the log is in NoSync mode.

@@ -288,6 +288,9 @@ func (l *Log) applyLocked(c *Commit) {
 	for _, d := range c.defs {
 		c.seg.Table.AddShape(d.id, d.off, d.shape)
 	}
+	if !l.empty.Empty() {
+		l.fillLocked(c)
+	}
 	keep := l.readers.newest()
 	if c.OnApply == nil {
 		for i := range c.parts {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -47,6 +48,7 @@ func (l *Log) Install(write func(seq uint64, stamp edm.Ticks, next uint64) error
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
 	publish(next)
+	l.empty = emptyrange.List{} // any key may have been put
 	l.applied = seq
 	l.published.Store(seq)
 	return old, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 )
 
 // TestInstall gives an install the next sequence number and a Timestamp above all others,
@@ -42,7 +43,7 @@ func TestInstall(t *testing.T) {
 	high, published := w.log.HighWater(), w.log.Published()
 	old, err := w.log.Install(func(s uint64, at edm.Ticks, number uint64) error {
 		seq, stamp, next = s, at, number
-		w.log.Register(func(at uint64) {
+		w.log.Register(func(at uint64, _ emptyrange.List) {
 			if at != published {
 				t.Errorf("a reader during the install reads at %d, want %d", at, published)
 			}

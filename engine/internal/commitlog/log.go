@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/engine/internal/spinlock"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -110,6 +111,9 @@ type Log struct {
 	// record is applied.
 	// +checklocks:applyMu
 	applying bool
+	// empty are ranges of keys that have no entity at applied.
+	// +checklocks:applyMu
+	empty emptyrange.List
 	// applyCond, on applyMu, is signalled when applied has risen, and after a panic.
 	applyCond *sync.Cond
 	// published is applied, for those that do not hold applyMu.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 )
 
 // registry is the set of sequence numbers at which readers read. A reader takes
@@ -45,13 +47,13 @@ func (r *registry) remove(seq uint64) {
 }
 
 // Register calls at with the published sequence number, which is not inside a
-// record. Until Unregister, every version is kept that a reader at that number
+// record, and ranges of keys that have no entity at this number. Until Unregister, every version is kept that a reader at that number
 // sees. at must not call the Log.
-func (l *Log) Register(at func(seq uint64)) {
+func (l *Log) Register(at func(seq uint64, empty emptyrange.List)) {
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
 	l.readers.add(l.applied)
-	at(l.applied)
+	at(l.applied, l.empty)
 }
 
 // Unregister undoes one Register that gave seq.

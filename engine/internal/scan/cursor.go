@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -24,6 +25,11 @@ type Data interface {
 	// FoundDeleted is told that the query has passed n tombstones of files, and no entity, in [lower,
 	// upper), which it must not keep. It is called for 256 tombstones and more.
 	FoundDeleted(lower, upper []byte, n int)
+	// FoundEmpty is told that the query has passed tombstones, and no entity, in [lower, upper), which it
+	// must not keep. It is called for minEmptyRange tombstones and more.
+	FoundEmpty(lower, upper []byte)
+	// Empty returns ranges of keys in which the data has no entity.
+	Empty() emptyrange.List
 	// Close is called once, when the cursor does not need the sources any more.
 	Close()
 }
@@ -51,6 +57,7 @@ type state struct {
 	q      store.Query
 	bounds []byte     // memory for the bounds in rest
 	rest   []keyRange // the current range and those to follow, in the order of the query
+	first  keyRange   // of the ranges
 	at     []byte     // where the window, or a walk before its first seek, begins in rest[0]
 	buf    []byte     // memory for at
 	win    window
@@ -74,7 +81,7 @@ type state struct {
 	size       rowSize
 	bytes      int  // of the rows returned, if the query has BudgetBytes
 	full       bool // bytes has reached BudgetBytes
-	tombstones int  // passed
+	tombstones int  // passed, and older versions
 	deleted    deletedRange
 }
 
@@ -119,6 +126,12 @@ const (
 	tombstonesEvery = 1024
 	// minDeletedRange is the fewest tombstones that Data.FoundDeleted is told of.
 	minDeletedRange = 256
+	// minEmptyRange is the fewest tombstones that Data.FoundEmpty is told of: to pass them takes as long as
+	// the call and a later query that begins behind them.
+	minEmptyRange = 64
+	// probeAfter is how many tombstones a query with a filter of values passes before its first row until it
+	// is worth passing them again to find an empty range.
+	probeAfter = 256
 	// A walk is of minWalk entities, so that it is worth the seeks of all sources, and
 	// of twice as many as the walk before, up to maxWalk.
 	minWalk = 128
@@ -133,7 +146,7 @@ const (
 func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	c := &Cursor{state: states.Get().(*state)}
 	c.ctx, c.ended, c.table, c.data, c.q, c.pos = ctx, ctx.Done(), table, data, q, atEnd
-	c.setRanges(table)
+	c.setRanges(table, data.Empty())
 	if len(c.rest) == 0 {
 		return c
 	}
@@ -147,6 +160,7 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	if q.Reverse {
 		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper
 	}
+	c.first = c.rest[0]
 	data.AddSources(&c.sources, lower, upper, prune)
 	all := c.sources.all
 	c.win.files, c.win.reverse = c.sources.files, q.Reverse
@@ -210,6 +224,7 @@ func (c *Cursor) Next() bool {
 				return c.show(row)
 			case unmatched:
 				c.examined += examined
+				c.tombstones += 1 - examined
 			case exhausted:
 				return c.stop(nil)
 			}
@@ -264,6 +279,9 @@ func (c *Cursor) show(row codec.ShapedRow) bool {
 	if c.err = c.load(row); c.err != nil {
 		return c.finish()
 	}
+	if c.returned == 0 {
+		c.probe()
+	}
 	c.row = row
 	c.returned++
 	if c.q.BudgetBytes > 0 {
@@ -285,7 +303,7 @@ func (c *Cursor) load(row codec.ShapedRow) error {
 // advance moves to the entity to examine next.
 func (c *Cursor) advance() bool {
 	for len(c.rest) > 0 {
-		ok := false
+		ok, sought, passed := false, c.pos == beforeRange, 0
 		switch c.pos {
 		case beforeRange:
 			ok = c.seek()
@@ -297,6 +315,9 @@ func (c *Cursor) advance() bool {
 		for ok && c.inRange() {
 			// A tombstone has no row.
 			if c.next = c.it.Row(); c.next != nil {
+				if sought && passed >= minEmptyRange && c.matcher == nil {
+					c.foundEmpty(c.rest[0], c.at, c.it.Key())
+				}
 				if c.deleted.tombstones > 0 {
 					c.deleted.end(c.data, c.q.Reverse)
 				}
@@ -306,6 +327,7 @@ func (c *Cursor) advance() bool {
 			if c.it.Index() >= len(c.win.mems) {
 				c.deleted.add(c.it.Key())
 			}
+			passed++
 			if c.tombstones++; c.tombstones%tombstonesEvery == 0 && c.ctx.Err() != nil {
 				return c.stopAtTombstone()
 			}
@@ -313,6 +335,9 @@ func (c *Cursor) advance() bool {
 		}
 		if c.it.Err() != nil {
 			return false
+		}
+		if sought && passed >= minEmptyRange && c.matcher == nil {
+			c.foundEmpty(c.rest[0], c.at, nil)
 		}
 		c.deleted.end(c.data, c.q.Reverse)
 		c.rest = c.rest[1:]
@@ -362,10 +387,11 @@ func (c *Cursor) inRange() bool {
 		return true
 	}
 	key := c.it.Key()
+	user := key[:len(key)-codec.TrailerLen]
 	if c.q.Reverse {
-		return bytes.Compare(key, c.rest[0].lower) >= 0
+		return bytes.Compare(user, c.rest[0].lower) >= 0
 	}
-	return bytes.Compare(key, c.rest[0].upper) < 0
+	return bytes.Compare(user, c.rest[0].upper) < 0
 }
 
 // stop ends the page before the end of the result and sets the resume key.
@@ -390,6 +416,9 @@ func (c *Cursor) stop(err error) bool {
 func (c *Cursor) finish() bool {
 	if err := c.it.Err(); err != nil && c.err == nil {
 		c.err = err
+	}
+	if c.returned == 0 && c.err == nil {
+		c.probe()
 	}
 	c.pos = atEnd
 	c.row = nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
@@ -81,7 +82,7 @@ func TestQueryRanges(t *testing.T) {
 func rangesOf(s *state, q store.Query) []keyRange {
 	s.reset()
 	s.q = q
-	s.setRanges(16)
+	s.setRanges(16, emptyrange.List{})
 	return s.rest
 }
 
@@ -138,6 +139,8 @@ func (b *broken) AddSources(s *Sources, _, _ []byte, _ *predicate.Program) { s.a
 type brokenData struct{ *broken }
 
 func (brokenData) FoundDeleted(_, _ []byte, _ int) {}
+func (brokenData) FoundEmpty(_, _ []byte)          {}
+func (brokenData) Empty() emptyrange.List          { return emptyrange.List{} }
 func (brokenData) Close()                          {}
 
 // TestFailureAfterEndOfContext ends ctx before a row that cannot be read. There is no
