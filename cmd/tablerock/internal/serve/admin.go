@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/internal/explorer"
 )
 
@@ -39,18 +41,18 @@ func (a *admin) ready(ctx context.Context) error {
 	return errors.Join(dbs.failure(), a.ping(ctx))
 }
 
-func newAdmin(m *metrics, ping func(ctx context.Context) error, log *slog.Logger) *admin {
+func newAdmin(m *metrics.Metrics, ping func(ctx context.Context) error, log *slog.Logger) *admin {
 	a := &admin{ping: ping}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { status(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := a.ready(r.Context()); err != nil {
-			status(w, http.StatusServiceUnavailable, printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
+			status(w, http.StatusServiceUnavailable, logtext.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 			return
 		}
 		status(w, http.StatusOK, "ok")
 	})
-	mux.Handle("GET /metrics", m.handler())
+	mux.Handle("GET /metrics", m.Handler())
 	// There is no profile "cmdline", because a command line can contain keys.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -11,7 +11,10 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/schedule"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -46,15 +49,31 @@ func (d databases) local() databases {
 	return list
 }
 
+// forBackups returns those of local, for their backups.
+func (d databases) forBackups() []schedule.Database {
+	var list []schedule.Database
+	for _, one := range d.local() {
+		list = append(list, schedule.Database{Database: backups.Database{Account: one.name, DB: one.db}, Flushed: one.flushed})
+	}
+	return list
+}
+
+// forMetrics returns those of local, for their metrics.
+func (d databases) forMetrics() []metrics.Database {
+	var list []metrics.Database
+	for _, one := range d.local() {
+		list = append(list, metrics.Database{Account: one.name, DB: one.db})
+	}
+	return list
+}
+
 // databaseSet has all open databases. Those of the engine share one cache.
 type databaseSet struct {
 	c        *Config
 	log      *slog.Logger
 	cache    *engine.Cache
-	open     map[string]*engine.DB // by account
+	open     map[string]database // of the engine, by account
 	backends *pgbackend.Set
-	ui       map[string]*ui.Database
-	flushed  map[string]uint64
 	// archive returns the archive of an account, nil if there is none.
 	archive func(account string) engine.Archive
 	// fork gives an older copy of a database that is archived a new epoch.
@@ -63,8 +82,7 @@ type databaseSet struct {
 
 func (c *Config) newDatabaseSet(log *slog.Logger) *databaseSet {
 	return &databaseSet{
-		c: c, log: log, cache: engine.NewCache(int64(c.CacheBytes)), open: make(map[string]*engine.DB), ui: make(map[string]*ui.Database),
-		flushed:  make(map[string]uint64),
+		c: c, log: log, cache: engine.NewCache(int64(c.CacheBytes)), open: make(map[string]database),
 		backends: pgbackend.NewSet(postgres.Options{AllowAsync: c.Backend.AllowAsync, MaxConns: c.BackendConns, Log: log}),
 	}
 }
@@ -93,14 +111,16 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 			dbs = append(dbs, database{account: a, store: one})
 			continue
 		}
-		if s.open[a.name] == nil {
-			db, err := s.openOne(ctx, a, local)
-			if err != nil {
+		one, open := s.open[a.name]
+		if !open {
+			var err error
+			if one, err = s.openOne(ctx, a, local); err != nil {
 				return nil, err
 			}
-			s.open[a.name] = db
+			s.open[a.name] = one
 		}
-		dbs = append(dbs, database{a, s.open[a.name], s.open[a.name], s.ui[a.name], s.flushed[a.name]})
+		one.account = a // its keys may be others than when it was opened
+		dbs = append(dbs, one)
 	}
 	return dbs, nil
 }
@@ -113,12 +133,13 @@ const (
 )
 
 // openOne opens the database of one of n accounts.
-func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB, error) {
+func (s *databaseSet) openOne(ctx context.Context, a account, n int) (database, error) {
+	one := database{account: a}
 	jobs := &ui.Jobs{}
 	log := slog.New(slog.NewMultiHandler(s.log.With("account", a.name).Handler(), jobs))
 	compression, err := ParseCompression(s.c.Compression)
 	if err != nil {
-		return nil, err
+		return one, err
 	}
 	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: log, Compression: compression}
 	if s.c.InMemory {
@@ -135,26 +156,28 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 		o.Archive = s.archive(a.name)
 		forked, err := s.fork(ctx, a.name, dir)
 		if err != nil { // an older copy would be archived in the history of the newer one
-			return nil, fmt.Errorf("compare the database of %s with its backups: %w", a.name, err)
+			return one, fmt.Errorf("compare the database of %s with its backups: %w", a.name, err)
 		}
 		if forked {
 			s.log.Warn("an older copy of the database is in its place: its history is a new one in the backup directory", "account", a.name)
 		}
 		if m, err := manifest.Read(vfs.OS(), dir); err == nil { // else Open returns the error, or makes the database
-			s.flushed[a.name] = m.LastSeq
+			one.flushed = m.LastSeq
 		}
 	}
 	if s.c.InMemory {
 		dir = path.Join("memory", a.name)
 	}
-	db, err := engine.Open(dir, o)
-	if err == nil && !s.c.InMemory {
+	if one.db, err = engine.Open(dir, o); err != nil {
+		return one, err
+	}
+	if !s.c.InMemory {
 		if err := backups.RemoveLeftovers(s.c.Data, a.name); err != nil {
-			s.log.Warn("what a killed backup left cannot be removed", "account", a.name, "err", advice(err))
+			s.log.Warn("what a killed backup left cannot be removed", "account", a.name, "err", logtext.Advice(err))
 		}
 	}
-	s.ui[a.name] = &ui.Database{DB: db, FS: o.FS, Dir: dir, SegmentBytes: o.SegmentBytes, Jobs: jobs}
-	return db, err
+	one.store, one.ui = one.db, &ui.Database{DB: one.db, FS: o.FS, Dir: dir, SegmentBytes: o.SegmentBytes, Jobs: jobs}
+	return one, nil
 }
 
 // reserve returns the bytes that all accounts keep on the volume of dir, which may not exist yet.
@@ -178,8 +201,8 @@ func (s *databaseSet) close() error {
 		closeDB = func(db *engine.DB) error { return db.CloseContext(ctx) }
 	}
 	var errs []error
-	for name, db := range s.open {
-		if err := closeDB(db); err != nil {
+	for name, one := range s.open {
+		if err := closeDB(one.db); err != nil {
 			errs = append(errs, fmt.Errorf("close the database of %s: %w", name, err))
 		}
 	}

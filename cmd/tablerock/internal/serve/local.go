@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
@@ -21,10 +22,10 @@ func (s *service) serveLocal(handler http.Handler) (end func(context.Context)) {
 	}
 	l, err := local.Listen(s.Data)
 	if err != nil {
-		s.log.Warn("commands that write cannot use this server", "err", advice(err))
+		s.log.Warn("commands that write cannot use this server", "err", logtext.Advice(err))
 		return func(context.Context) {}
 	}
-	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at, s.serveBackup, s.answerLink}, front.Options{Logger: s.log})
+	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at, s.backups.ServeHTTP, s.answerLink}, front.Options{Logger: s.log})
 	done := background(f.Serve)
 	return func(ctx context.Context) {
 		if err := f.Shutdown(ctx); err != nil {
@@ -77,7 +78,7 @@ func (h *localHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			err = c.SignRequest(r, time.Now())
 		}
 		if err != nil {
-			status(w, http.StatusBadRequest, printable(err.Error()))
+			status(w, http.StatusBadRequest, logtext.Printable(err.Error()))
 			return
 		}
 		h.next.ServeHTTP(w, r)

@@ -6,12 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -56,36 +54,20 @@ func logRequest(log *slog.Logger, e server.Event, all bool) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("method", printable(e.Method)),
+		slog.String("method", logtext.Printable(e.Method)),
 		slog.String("operation", e.Operation),
-		slog.String("account", printable(e.Account)),
-		slog.String("table", printable(e.Table)),
+		slog.String("account", logtext.Printable(e.Account)),
+		slog.String("table", logtext.Printable(e.Table)),
 		slog.Int("status", e.Status),
 		slog.String("code", e.Code),
 		slog.Float64("ms", float64(e.Duration.Round(time.Microsecond))/float64(time.Millisecond)),
 		slog.Int("examined", e.Examined),
 		slog.Int("returned", e.Returned),
 		slog.String("request_id", e.RequestID),
-		slog.String("client_request_id", printable(e.ClientRequestID)),
+		slog.String("client_request_id", logtext.Printable(e.ClientRequestID)),
 	}
 	if e.Err != nil {
-		attrs = append(attrs, slog.String("err", printable(e.Err.Error())))
+		attrs = append(attrs, slog.String("err", logtext.Printable(e.Err.Error())))
 	}
 	log.LogAttrs(context.Background(), level, "request", attrs...)
-}
-
-// maxPrinted limits the bytes of a name from a client in the log.
-const maxPrinted = 4 << 10
-
-// printable returns s with every character escaped that is neither visible nor a space, so
-// that a client cannot write lines or control sequences to the log.
-func printable(s string) string {
-	if len(s) > maxPrinted {
-		s = s[:maxPrinted]
-	}
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0 {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return quoted[1 : len(quoted)-1]
 }

@@ -17,24 +17,6 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-func TestPrintable(t *testing.T) {
-	for _, c := range []struct{ in, want string }{
-		{"", ""},
-		{"Orders", "Orders"},
-		{"日本 x", "日本 x"},
-		{"a\nlevel=ERROR", `a\nlevel=ERROR`},
-		{"\x1b[31m", `\x1b[31m`},
-		{"\u009b31m", `\u009b31m`},
-		{"\x7f\u2028\u202e", `\x7f\u2028\u202e`},
-		{"\xff", `\xff`},
-		{strings.Repeat("x", maxPrinted+1), strings.Repeat("x", maxPrinted)},
-	} {
-		if got := printable(c.in); got != c.want {
-			t.Errorf("printable(%q) = %q, want %q", c.in, got, c.want)
-		}
-	}
-}
-
 // TestLogOfRequests logs requests, some with names that contain line feeds.
 func TestLogOfRequests(t *testing.T) {
 	e := server.Event{

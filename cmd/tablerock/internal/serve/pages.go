@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/recent"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
 	"github.com/tablerock-db/tablerock/engine"
@@ -82,7 +83,7 @@ func (s *service) pageAccounts(handler http.Handler) []explorer.Account {
 			a, err = of.Account(one.store, one.backend.String())
 		}
 		if err != nil {
-			s.log.Error("no pages of an account", "account", one.name, "err", advice(err))
+			s.log.Error("no pages of an account", "account", one.name, "err", logtext.Advice(err))
 			continue
 		}
 		if s.InMemory {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -26,7 +27,7 @@ func TestReadiness(t *testing.T) {
 		}
 		dbs = append(dbs, database{account: account{name: name}, db: db})
 	}
-	a := newAdmin(newMetrics("test"), func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
+	a := newAdmin(metrics.New("test"), func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
 	for _, step := range []struct {
 		name   string
 		do     func()

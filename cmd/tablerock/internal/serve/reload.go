@@ -2,9 +2,8 @@ package serve
 
 import (
 	"context"
-	"strings"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
 )
 
 // startReloads reloads after each SIGHUP. The function waits for the end of a reload under way.
@@ -30,21 +29,21 @@ func (s *service) startReloads(ctx context.Context) (end func()) {
 // It logs what cannot be used, and the server continues with what it has.
 func (s *service) reload(ctx context.Context) {
 	if err := s.debug.Reopen(); err != nil {
-		s.log.Error("SIGHUP: the file of --debug stays as it was", "err", advice(err))
+		s.log.Error("SIGHUP: the file of --debug stays as it was", "err", logtext.Advice(err))
 	}
 	if s.AccountsFile == "" && s.tls == nil {
 		s.log.Info("SIGHUP: there is no accounts file and no certificate to read again")
 	}
 	if s.AccountsFile != "" {
 		if err := s.reloadAccounts(ctx); err != nil {
-			s.log.Error("SIGHUP: the accounts stay as they were", "err", advice(err))
+			s.log.Error("SIGHUP: the accounts stay as they were", "err", logtext.Advice(err))
 		} else {
 			s.log.Info("SIGHUP: read the accounts again", "accounts", len(s.dbs))
 		}
 	}
 	if s.tls != nil {
 		if err := s.tls.load(); err != nil {
-			s.log.Error("SIGHUP: the certificate stays as it was", "err", advice(err))
+			s.log.Error("SIGHUP: the certificate stays as it was", "err", logtext.Advice(err))
 		} else {
 			s.log.Info("SIGHUP: read the certificate again", "expires", s.tls.expires())
 		}
@@ -69,17 +68,8 @@ func (s *service) reloadAccounts(ctx context.Context) error {
 	s.dbs = dbs
 	s.front.LimitConnections(s.connections(openFiles())) // more databases need more files
 	if err := s.publish(); err != nil {
-		s.log.Error("SIGHUP: the ready file is not up to date", "err", advice(err))
+		s.log.Error("SIGHUP: the ready file is not up to date", "err", logtext.Advice(err))
 	}
-	s.noteBackups(ctx)
+	s.backups.Note(ctx, dbs.forBackups())
 	return nil
-}
-
-// advice returns the text of err and the next step, for the log.
-func advice(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if next := hint.Next(err); next != "" {
-		text += "; " + next
-	}
-	return printable(text)
 }

@@ -184,7 +184,7 @@ func TestHangUpWithoutFiles(t *testing.T) {
 // TestPublishAtEnd ends a server before a reload makes its accounts known: it does not become
 // ready again.
 func TestPublishAtEnd(t *testing.T) {
-	s := newBackupService(t)
+	s := &service{Config: &Config{}, admin: &admin{}, dbs: databases{{}}}
 	s.unpublish()
 	if err := s.publish(); err != nil || s.admin.serving.Load() != nil {
 		t.Errorf("the server has %v databases, error %v; want none", s.admin.serving.Load(), err)

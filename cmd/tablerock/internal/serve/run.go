@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/recent"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/schedule"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/server"
@@ -63,11 +66,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	m, open, latest := newMetrics(c.Version), c.newDatabaseSet(log), recent.New(time.Now)
-	latest.InFlight = m.inFlight.Load
+	m, open, latest := metrics.New(c.Version), c.newDatabaseSet(log), recent.New(time.Now)
+	latest.InFlight = m.InFlight
 	s := &service{
 		Config: &c, log: log, debug: debug, metrics: m, admin: newAdmin(m, open.ping, log), main: main, exposed: exposed, recent: latest,
-		at: &endpoint{scheme: c.scheme()}, open: open, hangUps: hangUps, oneBackup: make(chan struct{}, 1),
+		at: &endpoint{scheme: c.scheme()}, open: open, hangUps: hangUps,
 	}
 	return errors.Join(s.run(ctx, side, accounts), debug.Close())
 }
@@ -77,7 +80,7 @@ type service struct {
 	*Config
 	log     *slog.Logger
 	debug   *logfile.File // nil without --debug
-	metrics *metrics
+	metrics *metrics.Metrics
 	admin   *admin
 	main    *address
 	side    *address // of the admin listener, nil without one
@@ -85,6 +88,7 @@ type service struct {
 	exposed bool // other machines can reach a listener
 	at      *endpoint
 	open    *databaseSet
+	backups *schedule.Backups
 	dbs     databases // of the accounts that are served
 	server  *server.Server
 	front   *front.Server
@@ -94,9 +98,6 @@ type service struct {
 
 	publishing sync.Mutex
 	ends       bool // +checklocks:publishing
-
-	backups   backupState
-	oneBackup chan struct{} // has an element while a backup is made
 }
 
 // run opens the admin listener, if there is one, and the databases, and serves.
@@ -126,10 +127,22 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 	}
 	err := s.openDatabases(ctx, accounts)
 	if err == nil {
-		s.noteBackups(ctx)
+		s.backups.Note(ctx, s.dbs.forBackups())
 		err = s.serve(ctx)
 	}
-	return errors.Join(err, s.open.close(), s.closeBackups())
+	return errors.Join(err, s.open.close(), s.backups.Close())
+}
+
+// openBackups opens the directory of --backup-dir, if there is one.
+func (s *service) openBackups(ctx context.Context) (err error) {
+	s.backups, err = schedule.Open(ctx, schedule.Options{
+		Dir: s.BackupDir, Data: s.Data, Every: s.BackupEvery, Keep: s.BackupKeep, ArchiveEvery: s.ArchiveEvery,
+		Databases: func() []schedule.Database { return s.admin.databases().forBackups() }, Log: s.log,
+	})
+	if err == nil && s.BackupDir != "" {
+		s.open.archive, s.open.fork = s.backups.Archive, s.backups.Fork
+	}
+	return err
 }
 
 // openDatabases opens the databases of the accounts.
@@ -169,9 +182,9 @@ func (s *service) serve(ctx context.Context) error {
 	s.front = front.New(l, s.tracer.Handler(failing), front.Options{
 		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, Refuse: s.server.RefuseBusy, TLS: s.tls.config(), Logger: s.log,
 	})
-	s.metrics.watch(s.admin.databases, s.front.Connections)
-	s.metrics.set.RegisterMetricsWriter(s.open.backends.WriteMetrics)
-	s.metrics.set.RegisterMetricsWriter(s.backups.write)
+	s.metrics.Watch(func() []metrics.Database { return s.admin.databases().forMetrics() }, s.front.Connections)
+	s.metrics.Add(pgbackend.Help(), s.open.backends.WriteMetrics)
+	s.metrics.Add(schedule.Help(), s.backups.WriteMetrics)
 	s.recent.Conns = s.front.Connections
 	endPages, err := s.startPages(handler)
 	if err != nil {
@@ -186,8 +199,7 @@ func (s *service) serve(ctx context.Context) error {
 		s.printLink()
 		s.notify(stateReady)
 		// They end last: a backup directory that does not answer must not keep the listener open.
-		defer s.startArchive(ctx)()
-		defer s.startBackups(ctx)()
+		defer s.backups.Start(ctx)()
 		defer s.startReloads(ctx)()
 		err = s.wait(ctx, done)
 		s.notify(stateStopping)
@@ -272,7 +284,7 @@ func (s *service) connections(files int) int {
 func (s *service) handler() (http.Handler, error) {
 	o := server.Options{OAuth: s.OAuth != "", Accounts: s.dbs.accounts()}
 	o.Observe = func(e server.Event) {
-		s.metrics.observe(e)
+		s.metrics.Observe(e)
 		s.tracer.Observe(e)
 		s.observeRecent(&e)
 		logRequest(s.log, e, s.AccessLog)
@@ -281,7 +293,7 @@ func (s *service) handler() (http.Handler, error) {
 	if s.server, err = server.New(o); err != nil {
 		return nil, usagef("%v", err)
 	}
-	return s.metrics.countInFlight(s.server), nil
+	return s.metrics.CountInFlight(s.server), nil
 }
 
 // newTracer returns the tracer of --otlp-endpoint, nil without one.

@@ -1,4 +1,9 @@
-package serve
+// Package metrics counts the requests of a server, and writes its metrics in the text format
+// of Prometheus: those of requests, of databases of the engine, and those that other packages
+// add.
+//
+// The methods of Metrics may be called concurrently.
+package metrics
 
 import (
 	"bytes"
@@ -13,17 +18,17 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server"
 )
 
-// metrics are the metrics of one server, in the text format of Prometheus.
-type metrics struct {
+// Metrics are the metrics of one server.
+type Metrics struct {
 	set      *vm.Set
 	inFlight atomic.Int64
 
 	mu        sync.RWMutex
+	help      map[string]string     // texts by the names of metrics; package vm writes none; +checklocks:mu
 	series    map[outcome]*series   // +checklocks:mu
 	durations map[string]*histogram // by operation; +checklocks:mu
 }
@@ -43,8 +48,14 @@ type series struct {
 	duration                     *histogram
 }
 
-// helpOf has the help texts of our metrics; package vm writes none.
-var helpOf = map[string]string{
+// Database is an open database of the engine.
+type Database struct {
+	Account string
+	DB      *engine.DB
+}
+
+// ownHelp are the help texts of the metrics of requests and connections, and of readOnly.
+var ownHelp = map[string]string{
 	"tablerock_requests_total": "Requests, by operation, status of the response, or 499 if the client did not wait for it, " +
 		"and the protocol's error code.",
 	"tablerock_request_duration_seconds": "Time from the request's headers to the end of its response.",
@@ -53,20 +64,24 @@ var helpOf = map[string]string{
 	"tablerock_requests_in_flight":       "Requests that are being answered.",
 	"tablerock_build_info":               "1, with the version as a label.",
 	"tablerock_connections":              "Connections of clients that are open.",
-	"tablerock_engine_read_only":         "1 after a failed write, until the server is started again: the database accepts no writes.",
+	readOnly:                             "1 after a failed write, until the server is started again: the database accepts no writes.",
 }
 
-func newMetrics(version string) *metrics {
+// New returns the metrics of a server of the given version, which has no databases yet.
+func New(version string) *Metrics {
 	vm.ExposeMetadata(true)
-	m := &metrics{set: vm.NewSet(), series: make(map[outcome]*series), durations: make(map[string]*histogram)}
+	m := &Metrics{set: vm.NewSet(), help: maps.Clone(ownHelp), series: make(map[outcome]*series), durations: make(map[string]*histogram)}
 	m.set.NewGauge(fmt.Sprintf("tablerock_build_info{version=%q}", version), func() float64 { return 1 })
-	m.set.NewGauge("tablerock_requests_in_flight", func() float64 { return float64(m.inFlight.Load()) })
+	m.set.NewGauge("tablerock_requests_in_flight", func() float64 { return float64(m.InFlight()) })
 	m.set.RegisterMetricsWriter(m.writeDurations)
 	return m
 }
 
-// observe counts one request.
-func (m *metrics) observe(e server.Event) {
+// InFlight returns the number of requests that are being answered.
+func (m *Metrics) InFlight() int64 { return m.inFlight.Load() }
+
+// Observe counts one request.
+func (m *Metrics) Observe(e server.Event) {
 	o := outcome{e.Operation, e.Status, e.Code}
 	m.mu.RLock()
 	s := m.series[o]
@@ -81,7 +96,7 @@ func (m *metrics) observe(e server.Event) {
 }
 
 // add adds the metrics of an outcome unless they exist, and returns them.
-func (m *metrics) add(o outcome) *series {
+func (m *Metrics) add(o outcome) *series {
 	operation := o.operation
 	if operation == "" {
 		operation = "none"
@@ -103,8 +118,8 @@ func (m *metrics) add(o outcome) *series {
 	return s
 }
 
-// countInFlight counts the requests that h is answering.
-func (m *metrics) countInFlight(h http.Handler) http.Handler {
+// CountInFlight counts the requests that h is answering.
+func (m *Metrics) CountInFlight(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.inFlight.Add(1)
 		defer m.inFlight.Add(-1)
@@ -112,27 +127,45 @@ func (m *metrics) countInFlight(h http.Handler) http.Handler {
 	})
 }
 
-// watch adds the metrics of the databases and the number of connections.
-func (m *metrics) watch(dbs func() databases, connections func() int) {
+// Watch adds the metrics of the databases that are served, and the number of connections. Call
+// it once.
+func (m *Metrics) Watch(databases func() []Database, connections func() int) {
 	m.set.NewGauge("tablerock_connections", func() float64 { return float64(connections()) })
-	m.set.RegisterMetricsWriter(func(w io.Writer) { writeEngine(w, dbs()) })
+	help := make(map[string]string)
+	for _, f := range engineMetrics {
+		help["tablerock_engine_"+f.name] = f.help
+	}
+	for _, f := range cacheMetrics {
+		help[f.name] = f.help
+	}
+	m.Add(help, func(w io.Writer) { writeEngine(w, databases()) })
 }
 
-// handler returns the handler of /metrics.
-func (m *metrics) handler() http.Handler {
+// Add adds metrics that write writes in the text format, with their help texts by name.
+func (m *Metrics) Add(help map[string]string, write func(io.Writer)) {
+	m.mu.Lock()
+	maps.Copy(m.help, help)
+	m.mu.Unlock()
+	m.set.RegisterMetricsWriter(write)
+}
+
+// Handler returns the handler of /metrics.
+func (m *Metrics) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var b bytes.Buffer
 		m.set.WritePrometheus(&b)
 		vm.WriteProcessMetrics(&b)
 		vm.WriteFDMetrics(&b)
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(addHelp(b.String())) // an error means that the client is gone
+		_, _ = w.Write(m.addHelp(b.String())) // an error means that the client is gone
 	})
 }
 
 // addHelp completes the HELP lines of a text that package vm has written, which have no
 // help text. It removes those of metrics without one.
-func addHelp(text string) []byte {
+func (m *Metrics) addHelp(text string) []byte {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	out := make([]byte, 0, 2*len(text))
 	for line := range strings.Lines(text) {
 		name, is := strings.CutPrefix(line, "# HELP ")
@@ -141,7 +174,7 @@ func addHelp(text string) []byte {
 			continue
 		}
 		name = strings.TrimSpace(name)
-		if help := helpOf[name]; help != "" {
+		if help := m.help[name]; help != "" {
 			out = fmt.Appendf(out, "# HELP %s %s\n", name, help)
 		}
 	}
@@ -210,24 +243,16 @@ var cacheMetrics = []engineMetric{
 	{"tablerock_cache_misses_total", "counter", "Blocks not found in the block cache.", func(s *engine.Stats) float64 { return float64(s.CacheMisses) }},
 }
 
-func init() {
-	for _, f := range engineMetrics {
-		helpOf["tablerock_engine_"+f.name] = f.help
-	}
-	for _, f := range cacheMetrics {
-		helpOf[f.name] = f.help
-	}
-	maps.Copy(helpOf, pgbackend.Help())
-}
+// readOnly is the metric that tells whether a database accepts writes.
+const readOnly = "tablerock_engine_read_only"
 
 // writeEngine writes the metrics of the databases that are open.
-func writeEngine(w io.Writer, dbs databases) {
+func writeEngine(w io.Writer, dbs []Database) {
 	var names []string
 	var all []engine.Stats
-	dbs = dbs.local()
 	for _, d := range dbs {
-		if stats, err := d.db.Stats(); err == nil {
-			names, all = append(names, d.name), append(all, stats)
+		if stats, err := d.DB.Stats(); err == nil {
+			names, all = append(names, d.Account), append(all, stats)
 		}
 	}
 	for _, f := range engineMetrics {
@@ -237,14 +262,13 @@ func writeEngine(w io.Writer, dbs databases) {
 			fmt.Fprintf(w, "%s{account=%q} %s\n", name, names[i], formatFloat(f.value(&all[i])))
 		}
 	}
-	const readOnly = "tablerock_engine_read_only"
 	vm.WriteMetadataIfNeeded(w, readOnly, "gauge")
 	for _, d := range dbs {
 		value := 0
-		if d.db.Failure() != nil {
+		if d.DB.Failure() != nil {
 			value = 1
 		}
-		fmt.Fprintf(w, "%s{account=%q} %d\n", readOnly, d.name, value)
+		fmt.Fprintf(w, "%s{account=%q} %d\n", readOnly, d.Account, value)
 	}
 	if len(all) == 0 {
 		return

@@ -1,4 +1,4 @@
-package serve
+package metrics
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func (h *histogram) write(w io.Writer, name, operation string) {
 }
 
 // writeDurations writes the histograms of all operations.
-func (m *metrics) writeDurations(w io.Writer) {
+func (m *Metrics) writeDurations(w io.Writer) {
 	m.mu.RLock()
 	durations := maps.Clone(m.durations)
 	m.mu.RUnlock()

@@ -1,7 +1,6 @@
-package serve
+package metrics
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -19,7 +18,7 @@ import (
 
 // TestObserve counts requests of several outcomes, each more than once.
 func TestObserve(t *testing.T) {
-	m := newMetrics("test")
+	m := New("test")
 	for range 2 {
 		for _, e := range []server.Event{
 			{Operation: "GetEntity", Status: 200, Examined: 1, Returned: 1, Duration: time.Second},
@@ -28,7 +27,7 @@ func TestObserve(t *testing.T) {
 			{Status: 400, Code: "InvalidUri"},
 			{Status: 400, Code: "InvalidInput"},
 		} {
-			m.observe(e)
+			m.Observe(e)
 		}
 	}
 	got := scrape(t, m)
@@ -38,9 +37,9 @@ func TestObserve(t *testing.T) {
 		`tablerock_requests_total{code="",operation="QueryEntities",status="200"} 2`,
 		`tablerock_requests_total{code="InvalidUri",operation="none",status="400"} 2`,
 		`tablerock_requests_total{code="InvalidInput",operation="none",status="400"} 2`,
-		`# HELP tablerock_requests_total ` + helpOf["tablerock_requests_total"],
+		`# HELP tablerock_requests_total ` + ownHelp["tablerock_requests_total"],
 		`# TYPE tablerock_requests_total counter`,
-		`# HELP tablerock_request_duration_seconds ` + helpOf["tablerock_request_duration_seconds"],
+		`# HELP tablerock_request_duration_seconds ` + ownHelp["tablerock_request_duration_seconds"],
 		`# TYPE tablerock_request_duration_seconds histogram`,
 		`tablerock_request_duration_seconds_bucket{operation="GetEntity",le="0.5"} 0`,
 		`tablerock_request_duration_seconds_bucket{operation="GetEntity",le="1"} 4`,
@@ -60,10 +59,10 @@ func TestObserve(t *testing.T) {
 }
 
 // scrape returns the response of /metrics.
-func scrape(t *testing.T, m *metrics) string {
+func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	return w.Body.String()
 }
 
@@ -73,8 +72,8 @@ var metricLine = regexp.MustCompile(`^(# HELP [a-z_]+ .+|# TYPE [a-z_]+ (counter
 // TestMetricsFormat checks the syntax of every line, that each metric has one type, and
 // that ours have a help text.
 func TestMetricsFormat(t *testing.T) {
-	m := newMetrics(`1.0 "quoted"`)
-	m.observe(server.Event{Operation: "GetEntity", Status: 200})
+	m := New(`1.0 "quoted"`)
+	m.Observe(server.Event{Operation: "GetEntity", Status: 200})
 	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +82,8 @@ func TestMetricsFormat(t *testing.T) {
 	if err := db.CreateTable(t.Context(), "Table"); err != nil {
 		t.Fatal(err)
 	}
-	dbs := databases{{account: account{name: "first"}, db: db}, {account: account{name: "second"}, db: db}}
-	m.watch(func() databases { return dbs }, func() int { return 3 })
-	b := backupState{newest: map[string]time.Time{"first": time.Unix(1e9, 0), "second": {}}, every: time.Hour}
-	b.note(nil, io.ErrUnexpectedEOF)
-	m.set.RegisterMetricsWriter(b.write)
-	m.set.RegisterMetricsWriter(pgbackend.NewSet(postgres.Options{}).WriteMetrics)
+	m.Watch(func() []Database { return []Database{{"first", db}, {"second", db}} }, func() int { return 3 })
+	m.Add(pgbackend.Help(), pgbackend.NewSet(postgres.Options{}).WriteMetrics)
 	got := scrape(t, m)
 	types := map[string]int{}
 	for line := range strings.Lines(got) {
@@ -102,21 +97,19 @@ func TestMetricsFormat(t *testing.T) {
 			if types[name] > 1 {
 				t.Errorf("metric %s has several types", name)
 			}
-			if strings.HasPrefix(name, "tablerock_") && helpOf[name] == "" {
+			if strings.HasPrefix(name, "tablerock_") && m.help[name] == "" {
 				t.Errorf("metric %s has no help text", name)
 			}
 		}
 	}
-	for name := range helpOf {
+	for name := range m.help {
 		if types[name] == 0 {
 			t.Errorf("metric %s is missing", name)
 		}
 	}
 	for _, line := range []string{
 		`tablerock_connections 3`, `tablerock_engine_tables{account="second"} 1`, `tablerock_engine_flushes_total{account="first"} 0`,
-		`tablerock_cache_hits_total 0`, `tablerock_backup_failures_total 1`, `tablerock_backup_interval_seconds 3600`,
-		`tablerock_backup_last_success_timestamp_seconds{account="first"} 1000000000`,
-		`tablerock_backup_last_success_timestamp_seconds{account="second"} 0`,
+		`tablerock_cache_hits_total 0`,
 	} {
 		if strings.Count(got, line+"\n") != 1 {
 			t.Errorf("not one line %s in\n%s", line, got)
@@ -134,10 +127,10 @@ func TestMetricsFormat(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	m := newMetrics("test")
+	m := New("test")
 	e := server.Event{Operation: "GetEntity", Status: 200, Examined: 1, Returned: 1, Duration: time.Millisecond}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.observe(e)
+		m.Observe(e)
 	}
 }
