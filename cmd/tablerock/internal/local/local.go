@@ -195,18 +195,25 @@ func shortest(path string) string {
 // Client returns a client for requests to the server that has the data directory dir. It
 // fails if no server answers there.
 func Client(ctx context.Context, dir string) (*http.Client, error) {
-	c, token, err := dial(ctx, dir)
+	connect, token, err := connector(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Close(); err != nil {
-		return nil, err
+	return &http.Client{Transport: &withToken{&http.Transport{DialContext: connect}, token}}, nil
+}
+
+// connector returns a function that connects to the server that has the data directory dir, and
+// the token for requests. It fails if no server answers there.
+func connector(ctx context.Context, dir string) (connect func(ctx context.Context, network, addr string) (net.Conn, error), token string, err error) {
+	c, token, err := dial(ctx, dir)
+	if err != nil {
+		return nil, "", err
 	}
-	connect := func(ctx context.Context, _, _ string) (net.Conn, error) {
+	connect = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		c, _, err := dial(ctx, dir)
 		return c, err
 	}
-	return &http.Client{Transport: &withToken{&http.Transport{DialContext: connect}, token}}, nil
+	return connect, token, c.Close()
 }
 
 // withToken adds the token of a listener to requests.
@@ -227,16 +234,9 @@ func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 // Open returns a store of an account of the server that has the data directory dir. It
 // fails if no server answers there, or if the server does not have the account.
 func Open(ctx context.Context, dir, account string) (*remote.Store, error) {
-	c, token, err := dial(ctx, dir)
+	connect, token, err := connector(ctx, dir)
 	if err != nil {
 		return nil, err
-	}
-	if err := c.Close(); err != nil {
-		return nil, err
-	}
-	connect := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		c, _, err := dial(ctx, dir)
-		return c, err
 	}
 	e := remote.Endpoint{URL: "http://localhost/" + account, Account: account}
 	s, err := remote.Open(e, remote.Options{Dial: connect, Token: token})

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -76,6 +77,14 @@ func newAdmin(m *metrics.Metrics, ping func(ctx context.Context) error, log *slo
 	return a
 }
 
+// sendJSON responds with a value that has no function and no channel.
+func sendJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
+}
+
+// status responds with a line of text.
 func status(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -97,7 +96,5 @@ func (h *localHandler) answerConnections(w http.ResponseWriter) {
 	for _, one := range h.databases() {
 		accounts = append(accounts, one.account)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(connections(h.at, accounts)) // an error means that the client is gone
+	sendJSON(w, connections(h.at, accounts))
 }

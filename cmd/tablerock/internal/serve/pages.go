@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -108,7 +107,5 @@ func (s *service) answerLink(w http.ResponseWriter, _ *http.Request) {
 		status(w, http.StatusNotFound, strconv.Quote(explorer.Root)+" is off")
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(s.at.admin + h.LoginPath()) // an error means that the client is gone
+	sendJSON(w, s.at.admin+h.LoginPath())
 }
