@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/documents"
+	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -17,7 +17,7 @@ func (x *exchange) tableACL() error {
 	if err := checkTable(x.target.Table); err != nil {
 		return err
 	}
-	policies, err := tablePolicies(x.r.Context(), x.account.store, x.target.Table)
+	policies, err := metadata.Policies(x.r.Context(), x.account.store, x.target.Table)
 	if err != nil {
 		return x.aclProblem(err)
 	}
@@ -34,7 +34,7 @@ func (x *exchange) setTableACL() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	if err := setTablePolicies(x.r.Context(), x.account.store, x.target.Table, x.body); err != nil {
+	if err := metadata.SetPolicies(x.r.Context(), x.account.store, x.target.Table, x.body); err != nil {
 		return x.aclProblem(err)
 	}
 	x.setHead()
@@ -60,52 +60,5 @@ func (s *accounts) policies(ctx context.Context, account, table string) ([]share
 	if a == nil {
 		return nil, store.ErrTableNotFound
 	}
-	return signaturePolicies(ctx, a.store, table)
-}
-
-// tablePolicies returns the stored access policies of a table.
-func tablePolicies(ctx context.Context, s store.Store, table string) ([]documents.Policy, error) {
-	meta, err := s.TableMeta(ctx, table)
-	if err != nil {
-		return nil, err
-	}
-	return documents.DecodePolicies(meta)
-}
-
-// setTablePolicies replaces the access policies of a table by those of a client's
-// document. It refuses a document that is not valid with a *documents.Error.
-func setTablePolicies(ctx context.Context, s store.Store, table string, doc []byte) error {
-	policies, err := documents.ParsePolicies(doc)
-	if err != nil {
-		return err
-	}
-	return s.SetTableMeta(ctx, table, documents.EncodePolicies(nil, policies))
-}
-
-// signaturePolicies returns the policies of a table as signatures refer to them. The
-// error is store.ErrTableNotFound if there is no table of the name, also if the name
-// is not valid.
-func signaturePolicies(ctx context.Context, s store.Store, table string) ([]sharedkey.Policy, error) {
-	stored, err := tablePolicies(ctx, s, table)
-	if errors.Is(err, store.ErrInvalid) {
-		err = store.ErrTableNotFound
-	}
-	if err != nil {
-		return nil, err
-	}
-	var policies []sharedkey.Policy
-	for _, p := range stored {
-		policies = append(policies, sharedkey.Policy{
-			ID: p.ID, Start: policyTime(p.Start), Expiry: policyTime(p.Expiry), Permission: p.Permission,
-		})
-	}
-	return policies, nil
-}
-
-// policyTime returns the text of a time in a policy, "" if it is not set.
-func policyTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Format(documents.TimeLayout)
+	return metadata.SignaturePolicies(ctx, a.store, table)
 }

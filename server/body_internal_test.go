@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
@@ -201,7 +202,7 @@ func TestLargeEntitiesReserve(t *testing.T) {
 			s.inFlight.used.Store(c.others)
 			x := newExchange(s)
 			w := httptest.NewRecorder()
-			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: newPropertyCache(st, systemNow)}
+			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: metadata.NewPropertyCache(st, systemNow)}
 			x.target = request.Target{Kind: request.Entity, Table: "Things", Key: edm.Key{Partition: c.partition, Row: "r"}}
 			x.query = url.Values{"$filter": {c.filter}}
 			read := x.viewEntity

@@ -63,7 +63,7 @@ func (x *exchange) corsRules() ([]cors.Rule, error) {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lateRulesTime)
 		defer cancel()
 	}
-	p, err := x.account.properties.get(ctx)
+	p, err := x.account.properties.Get(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // serviceProperties is GET /?restype=service&comp=properties.
 func (x *exchange) serviceProperties() error {
-	p, err := x.account.properties.get(x.r.Context())
+	p, err := x.account.properties.Get(x.r.Context())
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (x *exchange) setServiceProperties() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	if err := x.account.properties.merge(x.r.Context(), x.body); err != nil {
+	if err := x.account.properties.Merge(x.r.Context(), x.body); err != nil {
 		return err
 	}
 	x.setHead()

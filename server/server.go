@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -80,7 +80,7 @@ type Server struct {
 	// properties has the caches of all accounts that the server ever had: a request
 	// under way may still use that of an account that was removed.
 	// +checklocks:mu
-	properties map[string]*propertyCache
+	properties map[string]*metadata.PropertyCache
 }
 
 // accounts are the accounts that a request can use. They do not change.
@@ -94,7 +94,7 @@ type account struct {
 	name       string
 	keys       *sharedkey.Keys
 	store      store.Store
-	properties *propertyCache
+	properties *metadata.PropertyCache
 	// budgetBytes is the Query.BudgetBytes of a page: maxPageBytes for a store that reads
 	// ahead. For others it is 0, because to measure rows is 6 % of the CPU of a page, which
 	// ends at maxPageBytes without it.
@@ -104,7 +104,7 @@ type account struct {
 // New returns a server for the accounts of o. Its error names the account that is not
 // valid.
 func New(o Options) (*Server, error) {
-	s := &Server{oauth: o.OAuth, observe: o.Observe, now: o.Now, properties: make(map[string]*propertyCache)}
+	s := &Server{oauth: o.OAuth, observe: o.Observe, now: o.Now, properties: make(map[string]*metadata.PropertyCache)}
 	if s.now == nil {
 		s.now = systemNow
 	}
@@ -137,18 +137,14 @@ func (s *Server) SetAccounts(list []Account) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, a := range next.byName {
-		if c := s.properties[name]; c == nil || !sameStore(c.store, a.store) {
-			s.properties[name] = newPropertyCache(a.store, s.now)
+		if c := s.properties[name]; c == nil || !c.Of(a.store) {
+			s.properties[name] = metadata.NewPropertyCache(a.store, s.now)
 		}
 		a.properties = s.properties[name]
 	}
 	s.accounts.Store(next)
 	return nil
 }
-
-// sameStore reports whether a and b are one Store. Values that cannot be compared are
-// different.
-func sameStore(a, b store.Store) bool { return reflect.ValueOf(a).Comparable() && a == b }
 
 // newAccount returns an account without properties.
 func newAccount(a Account) (*account, error) {

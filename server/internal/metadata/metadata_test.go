@@ -1,4 +1,4 @@
-package server
+package metadata
 
 import (
 	"context"
@@ -35,10 +35,10 @@ func TestPolicies(t *testing.T) {
 			if err := s.CreateTable(t.Context(), "People"); err != nil {
 				t.Fatal(err)
 			}
-			if err := setTablePolicies(t.Context(), s, c.table, []byte(c.doc)); !errors.Is(err, c.set) {
+			if err := SetPolicies(t.Context(), s, c.table, []byte(c.doc)); !errors.Is(err, c.set) {
 				t.Errorf("set: error %v, want %v", err, c.set)
 			}
-			got, err := signaturePolicies(t.Context(), s, c.table)
+			got, err := SignaturePolicies(t.Context(), s, c.table)
 			if !errors.Is(err, c.get) || !slices.Equal(got, c.want) {
 				t.Errorf("for signatures: %+v, error %v; want %+v, error %v", got, err, c.want, c.get)
 			}
@@ -69,18 +69,18 @@ func (s *metaStore) SetAccountMeta(ctx context.Context, meta []byte) error {
 func TestPropertyCache(t *testing.T) {
 	s := &metaStore{Store: storetest.NewMap(nil)}
 	now := time.Unix(1, 0)
-	cache := newPropertyCache(s, func() time.Time { return now })
+	cache := NewPropertyCache(s, func() time.Time { return now })
 	want := func(days, reads int) {
 		t.Helper()
 		for range 2 {
-			p, err := cache.get(t.Context())
+			p, err := cache.Get(t.Context())
 			if err != nil || p.Logging.RetentionDays != days || s.reads != reads {
 				t.Errorf("got %+v after %d reads, error %v; want %d days after %d", p, s.reads, err, days, reads)
 			}
 		}
 	}
 	merge := func(days string) error {
-		return cache.merge(t.Context(), []byte("<StorageServiceProperties><Logging><Version>1.0</Version><Read>true</Read><Write>true</Write><Delete>true</Delete>"+
+		return cache.Merge(t.Context(), []byte("<StorageServiceProperties><Logging><Version>1.0</Version><Read>true</Read><Write>true</Write><Delete>true</Delete>"+
 			"<RetentionPolicy><Enabled>true</Enabled><Days>"+days+"</Days></RetentionPolicy></Logging></StorageServiceProperties>"))
 	}
 	want(0, 1)
@@ -105,7 +105,7 @@ func TestPropertyCache(t *testing.T) {
 func TestPropertyCacheAges(t *testing.T) {
 	s := &metaStore{Store: storetest.NewMap(nil)}
 	now := time.Unix(1, 0)
-	cache := newPropertyCache(s, func() time.Time { return now })
+	cache := NewPropertyCache(s, func() time.Time { return now })
 	set := func(days int) {
 		t.Helper()
 		p := documents.Properties{Logging: documents.Logging{RetentionDays: days}}
@@ -135,7 +135,7 @@ func TestPropertyCacheAges(t *testing.T) {
 	} {
 		set(step.set)
 		now, s.getErr = now.Add(step.after), step.err
-		p, err := cache.get(t.Context())
+		p, err := cache.Get(t.Context())
 		if !errors.Is(err, step.fails) || err == nil && p.Logging.RetentionDays != step.days || s.reads != step.reads {
 			t.Errorf("step %d: got %+v after %d reads, error %v; want %d days after %d, error %v", i, p, s.reads, err, step.days, step.reads, step.fails)
 		}
@@ -147,13 +147,13 @@ func TestPropertyCacheAges(t *testing.T) {
 func TestPropertyCacheOfClientGone(t *testing.T) {
 	s := &metaStore{Store: storetest.NewMap(nil)}
 	now := time.Unix(1, 0)
-	cache := newPropertyCache(s, func() time.Time { return now })
+	cache := NewPropertyCache(s, func() time.Time { return now })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := cache.get(gone); !errors.Is(err, context.Canceled) {
+	if _, err := cache.Get(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
-	if _, err := cache.get(t.Context()); err != nil {
+	if _, err := cache.Get(t.Context()); err != nil {
 		t.Errorf("the next request: %v", err)
 	}
 }
@@ -174,16 +174,16 @@ func (s *heldStore) AccountMeta(ctx context.Context) ([]byte, error) {
 // them from a store that does not return. Each wait must end with its ctx.
 func TestPropertyCacheWaits(t *testing.T) {
 	s := &heldStore{storetest.NewMap(nil), make(chan struct{}), make(chan struct{})}
-	cache := newPropertyCache(s, systemNow)
+	cache := NewPropertyCache(s, time.Now)
 	first := make(chan error)
 	go func() {
-		_, err := cache.get(t.Context())
+		_, err := cache.Get(t.Context())
 		first <- err
 	}()
 	<-s.reading
 	for name, wait := range map[string]func(context.Context) error{
-		"get":   func(ctx context.Context) error { _, err := cache.get(ctx); return err },
-		"merge": func(ctx context.Context) error { return cache.merge(ctx, nil) },
+		"get":   func(ctx context.Context) error { _, err := cache.Get(ctx); return err },
+		"merge": func(ctx context.Context) error { return cache.Merge(ctx, nil) },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

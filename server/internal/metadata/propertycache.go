@@ -1,7 +1,8 @@
-package server
+package metadata
 
 import (
 	"context"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +23,9 @@ const (
 	propertyRetry = time.Second
 )
 
-// propertyCache caches the stored service properties of an account, so that a request
+// PropertyCache caches the stored service properties of an account, so that a request
 // gets its CORS rules without reading the store. Methods may be called concurrently.
-type propertyCache struct {
+type PropertyCache struct {
 	store  store.Store
 	now    func() time.Time
 	cached atomic.Pointer[cachedProperties] // nil until the store was read
@@ -50,13 +51,18 @@ func (p *cachedProperties) within(age time.Duration, now time.Time) bool {
 	return p != nil && now.Sub(p.read) < age
 }
 
-// newPropertyCache returns a cache of the properties in s. It does not read them yet.
-func newPropertyCache(s store.Store, now func() time.Time) *propertyCache {
-	return &propertyCache{store: s, now: now, locked: make(chan struct{}, 1)}
+// NewPropertyCache returns a cache of the properties in s. It does not read them yet.
+func NewPropertyCache(s store.Store, now func() time.Time) *PropertyCache {
+	return &PropertyCache{store: s, now: now, locked: make(chan struct{}, 1)}
+}
+
+// Of reports whether the cache is of s. Values that cannot be compared are different stores.
+func (c *PropertyCache) Of(s store.Store) bool {
+	return reflect.ValueOf(c.store).Comparable() && c.store == s
 }
 
 // lock locks the cache for a request. Its error is that of ctx.
-func (c *propertyCache) lock(ctx context.Context) error {
+func (c *PropertyCache) lock(ctx context.Context) error {
 	select {
 	case c.locked <- struct{}{}:
 		return nil
@@ -65,10 +71,10 @@ func (c *propertyCache) lock(ctx context.Context) error {
 	}
 }
 
-func (c *propertyCache) unlock() { <-c.locked }
+func (c *PropertyCache) unlock() { <-c.locked }
 
-// get returns the properties. Do not modify them.
-func (c *propertyCache) get(ctx context.Context) (*documents.Properties, error) {
+// Get returns the properties. Do not modify them.
+func (c *PropertyCache) Get(ctx context.Context) (*documents.Properties, error) {
 	p, now := c.cached.Load(), c.now()
 	if p.within(refreshPropertyAge, now) {
 		return &p.Properties, nil
@@ -87,7 +93,7 @@ func (c *propertyCache) get(ctx context.Context) (*documents.Properties, error) 
 
 // current returns the properties that another request has read meanwhile, or reads them. It
 // repeats the error of a read that failed a moment ago.
-func (c *propertyCache) current(ctx context.Context) (*documents.Properties, error) {
+func (c *PropertyCache) current(ctx context.Context) (*documents.Properties, error) {
 	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -103,7 +109,7 @@ func (c *propertyCache) current(ctx context.Context) (*documents.Properties, err
 }
 
 // readLocked reads the properties from the store.
-func (c *propertyCache) readLocked(ctx context.Context) (*documents.Properties, error) {
+func (c *PropertyCache) readLocked(ctx context.Context) (*documents.Properties, error) {
 	p := &cachedProperties{read: c.now()}
 	meta, err := c.store.AccountMeta(ctx)
 	if err == nil {
@@ -120,10 +126,10 @@ func (c *propertyCache) readLocked(ctx context.Context) (*documents.Properties, 
 	return &p.Properties, nil
 }
 
-// merge changes the sections that a client's document has. It refuses a document that is
+// Merge changes the sections that a client's document has. It refuses a document that is
 // not valid with a *documents.Error. Of two servers that change different
 // sections at the same moment, one can undo the change of the other.
-func (c *propertyCache) merge(ctx context.Context, doc []byte) error {
+func (c *PropertyCache) Merge(ctx context.Context, doc []byte) error {
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
