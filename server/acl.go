@@ -22,7 +22,7 @@ func (x *exchange) tableACL() error {
 		return x.aclProblem(err)
 	}
 	x.setHead()
-	x.buf = documents.AppendPolicies(x.buf[:0], policies)
+	x.out.Buf = documents.AppendPolicies(x.out.Buf[:0], policies)
 	return x.send(http.StatusOK, applicationXML)
 }
 
@@ -34,7 +34,7 @@ func (x *exchange) setTableACL() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	if err := metadata.SetPolicies(x.r.Context(), x.account.store, x.target.Table, x.body); err != nil {
+	if err := metadata.SetPolicies(x.r.Context(), x.account.store, x.target.Table, x.body.Bytes); err != nil {
 		return x.aclProblem(err)
 	}
 	x.setHead()

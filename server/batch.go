@@ -43,7 +43,7 @@ func (x *exchange) batch() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	b, err := batch.Parse(types[0], x.body)
+	b, err := batch.Parse(types[0], x.body.Bytes)
 	var invalid *batch.Error
 	if errors.As(err, &invalid) && invalid.Kind == batch.Blank { // the Python client sends it for no operations
 		return x.failOp([]batchOp{{Operation: new(batch.Operation), headers: new(headers)}}, 0, problem.ErrInput)
@@ -268,7 +268,7 @@ func appendPreference(header []batch.Field, p request.Preference) []batch.Field 
 	return append(header, batch.Field{Name: "Preference-Applied", Value: p.String()})
 }
 
-// beginBatch begins the envelope of a response in x.buf.
+// beginBatch begins the envelope of a response in x.out.Buf.
 func (x *exchange) beginBatch(changeset bool) *batch.Writer {
 	inner := ""
 	if changeset {
@@ -277,11 +277,11 @@ func (x *exchange) beginBatch(changeset bool) *batch.Writer {
 	outer := uuid.NewString()
 	x.setODataHead()
 	x.set("Content-Type", batch.ContentType(outer))
-	return batch.NewWriter(x.buf[:0], outer, inner)
+	return batch.NewWriter(x.out.Buf[:0], outer, inner)
 }
 
 func (x *exchange) endBatch(w *batch.Writer) error {
-	x.buf = w.End()
+	x.out.Buf = w.End()
 	return x.send(http.StatusAccepted, "")
 }
 
@@ -334,8 +334,7 @@ func (x *exchange) appendInserted(w *batch.Writer, o *batchOp, e *edm.Entity, re
 func (x *exchange) runQuery(o *batchOp) error {
 	err := x.execute(o)
 	if err == nil {
-		content := x.chunks.join(x.buf)
-		x.chunks.reset()
+		content := x.out.Take()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
 		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(o.level)}, fieldNoSniff, fieldNoCache}
@@ -352,7 +351,7 @@ func (x *exchange) runQuery(o *batchOp) error {
 		return failed
 	}
 	x.event.Code, x.event.Returned = failed.Code, 0
-	x.chunks.reset()
+	x.out.Clear()
 	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(max(o.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.Early {
 		header = append(header, fieldNoCache)
@@ -363,7 +362,7 @@ func (x *exchange) runQuery(o *batchOp) error {
 	return x.endBatch(w)
 }
 
-// execute writes the result of o to x.chunks and x.buf, as if o were a request of its own.
+// execute writes the result of o to x.out, as if o were a request of its own.
 func (x *exchange) execute(o *batchOp) error {
 	if err := o.parseCommand(x.Address.Account); err != nil {
 		return err

@@ -24,6 +24,7 @@
 // A request passes through the package like this: package request parses path, query and
 // headers; exchange.go checks version, credentials and permission and finds the operation
 // in route.go; tables.go, query.go, write.go, batch.go, acl.go or properties.go executes
-// it. Package metadata reads and writes properties and policies. Package problem alone maps
-// errors to statuses and codes.
+// it. Package memory has the memory of its body and of its response, and package metadata
+// reads and writes properties and policies. Package problem alone maps errors to statuses and
+// codes.
 package server

@@ -18,6 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/memory"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/request"
 )
@@ -41,16 +42,7 @@ type exchange struct {
 	version   string // of the protocol, repeated in the response
 	grant     sharedkey.Grant
 
-	parser       *odata.Parser // from parserPool, nil until an entity is parsed
-	body         []byte        // of the request
-	bodyOwner    *[]byte       // from bodyPool, nil without a body
-	bodyReserved int64         // bytes of s.inFlight that the body has reserved
-	pageReserved int64         // bytes of s.inFlight that the response has reserved
-
-	filterReserved int64 // bytes of s.inFlight that the filter has reserved
-
-	buf      []byte  // the response after chunks
-	bufOwner *[]byte // from getBuffer, nil while buf is nil
+	parser *odata.Parser // from parserPool, nil until an entity is parsed
 
 	// Arguments and result of appendViewed.
 	options odata.Options
@@ -66,7 +58,8 @@ type reused struct {
 	s      *Server
 	ids    *bufio.Reader       // random bytes for GUIDs
 	viewed func(edm.Row) error // appendViewed, so that View needs no new closure
-	chunks chunkList           // of the response, in front of buf
+	body   memory.Body         // of the request, empty until readBody
+	out    memory.Response     // closed while the body is read
 }
 
 // command is what a request, or one operation of a batch, asks for.
@@ -79,7 +72,7 @@ type command struct {
 }
 
 func newExchange(s *Server) *exchange {
-	x := &exchange{reused: reused{s: s, ids: newIDs()}}
+	x := &exchange{reused: reused{s: s, ids: newIDs(), body: memory.NewBody(&s.inFlight), out: memory.NewResponse(&s.inFlight)}}
 	x.viewed = x.appendViewed
 	return x
 }
@@ -87,17 +80,7 @@ func newExchange(s *Server) *exchange {
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.w, x.r, x.start = w, r, x.s.now()
 	x.id = nextID(x.ids)
-	x.newBuffer()
-}
-
-// newBuffer allocates buf. A request has no buffer while its body is read, since the
-// client decides how long that takes.
-func (x *exchange) newBuffer() { x.bufOwner, x.buf = getBuffer() }
-
-// freeBuffer returns buf to the pool.
-func (x *exchange) freeBuffer() {
-	putBuffer(x.bufOwner, x.buf)
-	x.bufOwner, x.buf = nil, nil
+	x.out.Open()
 }
 
 // parserPool holds *odata.Parser. A parser of a large entity has hundreds of
@@ -127,11 +110,9 @@ func (x *exchange) end() {
 	if x.cancel != nil {
 		x.cancel()
 	}
-	x.s.inFlight.release(x.bodyReserved + x.pageReserved + x.filterReserved)
-	x.chunks.reset()
-	x.freeBuffer()
+	x.out.Free()
 	x.freeParser()
-	x.freeBody()
+	x.body.Free()
 	*x = exchange{reused: x.reused}
 }
 

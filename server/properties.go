@@ -14,7 +14,7 @@ func (x *exchange) serviceProperties() error {
 		return err
 	}
 	x.setHead()
-	x.buf = documents.AppendProperties(x.buf[:0], *p)
+	x.out.Buf = documents.AppendProperties(x.out.Buf[:0], *p)
 	return x.send(http.StatusOK, applicationXML)
 }
 
@@ -23,7 +23,7 @@ func (x *exchange) setServiceProperties() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	if err := x.account.properties.Merge(x.r.Context(), x.body); err != nil {
+	if err := x.account.properties.Merge(x.r.Context(), x.body.Bytes); err != nil {
 		return err
 	}
 	x.setHead()
@@ -37,6 +37,6 @@ func (x *exchange) serviceStats() error {
 		return problem.ErrQueryValue
 	}
 	x.setHead()
-	x.buf = documents.AppendStats(x.buf[:0], x.start)
+	x.out.Buf = documents.AppendStats(x.out.Buf[:0], x.start)
 	return x.send(http.StatusOK, applicationXML)
 }

@@ -18,13 +18,12 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Limits of one page of a response. A page ends at the first that it reaches, and
-// continuation headers tell the client where the next page starts.
+// Limits of one page of a response, beside memory.MaxPageBytes of JSON. A page ends at the first
+// that it reaches, and continuation headers tell the client where the next page starts.
 const (
-	maxPage      = 1000            // entities or tables
-	maxPageTime  = 5 * time.Second // of execution
-	maxPageBytes = 4 << 20         // of JSON, passed by at most one entity
-	maxExamined  = 4_000_000       // entities
+	maxPage     = 1000            // entities or tables
+	maxPageTime = 5 * time.Second // of execution
+	maxExamined = 4_000_000       // entities
 	// A page makes at most maxComparisons, some 30 ms of CPU, if that suffices for fewer than
 	// minExamined entities.
 	maxComparisons = 2_000_000
@@ -39,10 +38,6 @@ func examinable(expr *filter.Expr) int {
 	}
 	return maxExamined
 }
-
-// freePageBytes of a response are not reserved, so that each client gets the beginning of
-// a page, however many others do not read theirs.
-const freePageBytes = 32 << 10
 
 // customNames returns the names that the store can select: it always returns keys and
 // Timestamp.
@@ -70,7 +65,7 @@ func (x *exchange) getEntity() error {
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// viewEntity writes the target to x.buf, and sets its ETag as a header.
+// viewEntity writes the target to x.out.Buf, and sets its ETag as a header.
 func (x *exchange) viewEntity() error {
 	t := &x.target
 	if err := early(checkTable(t.Table)); err != nil {
@@ -88,7 +83,7 @@ func (x *exchange) viewEntity() error {
 	x.event.Examined = 1
 	err = x.account.store.View(x.r.Context(), t.Table, t.Key, x.viewed)
 	if err == nil {
-		err = x.reserveResponse()
+		err = x.out.ReserveRest()
 	}
 	if err != nil {
 		return err
@@ -98,9 +93,9 @@ func (x *exchange) viewEntity() error {
 	return nil
 }
 
-// appendViewed writes the entity to x.buf, with x.options, and sets x.etag.
+// appendViewed writes the entity to x.out.Buf, with x.options, and sets x.etag.
 func (x *exchange) appendViewed(row edm.Row) error {
-	x.buf = odata.AppendEntity(x.buf[:0], row, x.options)
+	x.out.Buf = odata.AppendEntity(x.out.Buf[:0], row, x.options)
 	x.etag = row.Timestamp().ETag()
 	return nil
 }
@@ -122,7 +117,7 @@ func (x *exchange) queryEntities() error {
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// collectEntities writes the results of the query to x.chunks and x.buf, and sets the
+// collectEntities writes the results of the query to x.out, and sets the
 // continuation headers.
 func (x *exchange) collectEntities() error {
 	if err := early(checkTable(x.target.Table)); err != nil {
@@ -150,7 +145,7 @@ func (x *exchange) collectEntities() error {
 		return err
 	}
 	o := x.form(x.target.Table, "", suffix)
-	x.buf = odata.AppendFeed(x.buf[:0], o)
+	x.out.Buf = odata.AppendFeed(x.out.Buf[:0], o)
 	o.Metadata, o.Select = "", names
 	var next *edm.Key
 	if top == 0 {
@@ -163,12 +158,12 @@ func (x *exchange) collectEntities() error {
 		next, err = x.appendPage(q, o)
 	}
 	if err == nil {
-		err = x.reserveResponse()
+		err = x.out.ReserveRest()
 	}
 	if err != nil {
 		return err
 	}
-	x.buf = append(x.buf, "]}"...)
+	x.out.Buf = append(x.out.Buf, "]}"...)
 	if next != nil {
 		x.set("X-Ms-Continuation-Nextpartitionkey", string(request.AppendToken(nil, next.Partition)))
 		x.set("X-Ms-Continuation-Nextrowkey", string(request.AppendToken(nil, next.Row)))
@@ -193,18 +188,17 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	}()
 	o.Names = namesPool.Get().(*odata.Names)
 	defer namesPool.Put(o.Names)
-	limit := freePageBytes
 	for cursor.Next() {
-		if !x.hasSpace(&limit) {
+		if !x.out.HasSpace() {
 			key := cursor.Row().Key()
 			return &key, nil
 		}
 		if x.event.Returned > 0 {
-			x.buf = append(x.buf, ',')
+			x.out.Buf = append(x.out.Buf, ',')
 		}
-		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
+		x.out.Buf = odata.AppendEntity(x.out.Buf, cursor.Row(), o)
 		x.event.Returned++
-		x.endChunk()
+		x.out.EndElement()
 	}
 	err, next = cursor.Err(), cursor.Resume()
 	// The deadline of the page, or the client's own, ends the page. Without a key to resume
@@ -214,52 +208,4 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		err = nil
 	}
 	return next, err
-}
-
-// hasSpace reports whether the page can have another element. limit is the size of the page
-// that is reserved, at first freePageBytes.
-func (x *exchange) hasSpace(limit *int) bool {
-	for x.chunks.bytes+len(x.buf) >= *limit {
-		if !x.growPage(limit) {
-			return false
-		}
-	}
-	return true
-}
-
-// endChunk moves x.buf to x.chunks if it is long enough.
-func (x *exchange) endChunk() {
-	if len(x.buf) >= chunkBytes {
-		x.buf = x.chunks.add(x.buf)
-	}
-}
-
-// growPage reserves another chunk for the page, or reports false. The more memory unread
-// pages occupy, the smaller are new pages.
-func (x *exchange) growPage(limit *int) bool {
-	if *limit >= maxPageBytes || !x.s.inFlight.reservePage(chunkBytes) {
-		return false
-	}
-	x.pageReserved += chunkBytes
-	*limit += chunkBytes
-	return true
-}
-
-// reserveResponse reserves the bytes by which large entities exceed what the response
-// has reserved, since a slow client occupies them.
-func (x *exchange) reserveResponse() error {
-	more := int64(x.chunks.bytes+len(x.buf)) - x.pageReserved - chunkCap
-	if more <= 0 {
-		return nil
-	}
-	return x.reserve(more)
-}
-
-// reserve reserves n bytes for the response, until it is sent.
-func (x *exchange) reserve(n int64) error {
-	if !x.s.inFlight.reservePage(n) {
-		return problem.ErrBusy
-	}
-	x.pageReserved += n
-	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/server/internal/problem"
+	"github.com/tablerock-db/tablerock/server/internal/memory"
 	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -24,12 +24,7 @@ func (x *exchange) reserveFilter(text string) error {
 	if len(text) <= shortFilter {
 		return nil
 	}
-	n := int64(len(text)) * filterGrowth
-	if !x.s.inFlight.reservePage(n) {
-		return problem.ErrBusy
-	}
-	x.filterReserved += n
-	return nil
+	return x.out.Hold(int64(len(text)) * filterGrowth)
 }
 
 // reserveInserts reserves the response to a batch whose inserts return the entities.
@@ -50,14 +45,14 @@ func (x *exchange) reserveInserts(ops []batchOp, writes []store.Op) error {
 // that happened cannot be refused. The response repeats the body, and has more bytes for the
 // entities.
 func (x *exchange) reserveInserted(more int) error {
-	n := int64(len(x.body) + more - chunkCap)
+	n := int64(len(x.body.Bytes) + more - memory.FreeBytes)
 	if n > 0 {
-		n += int64(jsonGrowth(x.body))
+		n += int64(jsonGrowth(x.body.Bytes))
 	}
 	if n <= 0 {
 		return nil
 	}
-	return x.reserve(n)
+	return x.out.Reserve(n)
 }
 
 // Upper bounds of what the response to an insert has beside its body.

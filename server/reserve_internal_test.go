@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/memory"
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
@@ -24,7 +25,7 @@ type waiting struct {
 
 func (w *waiting) Write(p []byte) (int, error) {
 	if n := int64(len(p)); n > w.part {
-		w.part, w.reserved = n, w.s.inFlight.used.Load()
+		w.part, w.reserved = n, reserved(&w.s.inFlight)
 	}
 	return w.ResponseRecorder.Write(p)
 }
@@ -90,10 +91,10 @@ func TestLongResponsesAreReserved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Less than the response needs, and enough for the body.
-			used := int64(maxPagesBytes - chunkCap)
-			s.inFlight.used.Add(used)
+			used := int64(memory.MaxPagesBytes - memory.FreeBytes)
+			s.inFlight.ReserveBody(used)
 			w := send(c.method, c.path, c.query, c.contentType, c.body)
-			s.inFlight.used.Add(-used)
+			s.inFlight.Release(used)
 			if text := w.Body.String(); c.method == http.MethodPost && !strings.Contains(text, "ServerBusy") {
 				t.Errorf("without memory: status %d, %.200s", w.Code, text)
 			}
@@ -101,13 +102,13 @@ func TestLongResponsesAreReserved(t *testing.T) {
 			if text := w.Body.String(); w.Code >= http.StatusMultipleChoices || strings.Contains(text, "odata.error") {
 				t.Fatalf("status %d: %.200s", w.Code, text)
 			}
-			if w.part-chunkCap > w.reserved-int64(len(c.body)) {
+			if w.part-memory.FreeBytes > w.reserved-int64(len(c.body)) {
 				t.Errorf("%d bytes wait for the client, and %d are reserved beside the body", w.part, w.reserved-int64(len(c.body)))
 			}
-			if n := w.Body.Len(); c.method == http.MethodGet && n > maxPageBytes+chunkCap+len(c.query)*3 {
-				t.Errorf("a page of %d bytes, the limit is %d", n, maxPageBytes)
+			if n := w.Body.Len(); c.method == http.MethodGet && n > memory.MaxPageBytes+memory.FreeBytes+len(c.query)*3 {
+				t.Errorf("a page of %d bytes, the limit is %d", n, memory.MaxPageBytes)
 			}
-			if n := s.inFlight.used.Load(); n != 0 {
+			if n := reserved(&s.inFlight); n != 0 {
 				t.Errorf("%d bytes are reserved after the response", n)
 			}
 		})

@@ -54,28 +54,17 @@ func (x *exchange) setODataHead() {
 	x.set("X-Content-Type-Options", "nosniff")
 }
 
-// send sends x.chunks and x.buf as the response.
+// send sends x.out as the response.
 func (x *exchange) send(status int, contentType string) error {
 	x.freeParser() // nothing of the entity is needed any more
 	x.event.Status = status
 	if contentType != "" {
 		x.set("Content-Type", contentType)
 	}
-	x.set("Content-Length", strconv.Itoa(x.chunks.bytes+len(x.buf)))
+	x.set("Content-Length", strconv.Itoa(x.out.Len()))
 	x.allowOrigin()
 	x.w.WriteHeader(status)
-	for i, b := range x.chunks.full {
-		if _, err := x.w.Write(b); err != nil {
-			return x.noteSendError(err)
-		}
-		// Release what was sent: a slow client only occupies memory for the rest.
-		x.chunks.free(i)
-		sent := min(x.pageReserved, chunkBytes)
-		x.pageReserved -= sent
-		x.s.inFlight.release(sent)
-	}
-	_, err := x.w.Write(x.buf)
-	return x.noteSendError(err)
+	return x.noteSendError(x.out.Send(x.w))
 }
 
 // sendEmpty sends a response without a body.
@@ -118,12 +107,11 @@ func (x *exchange) fail(p *problem.Problem) {
 	if x.version == "" {
 		x.version = newestVersion
 	}
-	x.chunks.reset()
-	x.buf = reusable(x.buf)
+	x.out.Clear()
 	if p.Page {
 		x.set("Server", frontEndName)
 		x.set("Connection", "close")
-		x.buf = append(x.buf, invalidURLPage...)
+		x.out.Buf = append(x.out.Buf, invalidURLPage...)
 		_ = x.send(p.Status, "text/html; charset=us-ascii")
 		return
 	}
@@ -147,7 +135,7 @@ func (x *exchange) fail(p *problem.Problem) {
 		if p.Front {
 			kind = applicationJSON
 		}
-		x.buf = odata.AppendError(x.buf, p.Code, p.Message, x.id, x.s.now())
+		x.out.Buf = odata.AppendError(x.out.Buf, p.Code, p.Message, x.id, x.s.now())
 		_ = x.send(p.Status, kind)
 	}
 }
@@ -156,7 +144,7 @@ const xmlDeclaration = `<?xml version="1.0" encoding="utf-8"?>`
 
 // sendErrorXML sends a problem as an XML document whose elements have the given prefix.
 func (x *exchange) sendErrorXML(p *problem.Problem, declaration, prefix, contentType string) {
-	x.buf = odata.AppendErrorXML(append(x.buf, declaration...), prefix, p.Code, p.Message, x.id, x.s.now())
+	x.out.Buf = odata.AppendErrorXML(append(x.out.Buf, declaration...), prefix, p.Code, p.Message, x.id, x.s.now())
 	_ = x.send(p.Status, contentType)
 }
 

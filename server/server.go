@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/memory"
 	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -74,7 +75,7 @@ type Server struct {
 	observe  func(Event)
 	now      func() time.Time
 	idle     sync.Pool // of *exchange
-	inFlight budget
+	inFlight memory.Budget
 
 	mu sync.Mutex
 	// properties has the caches of all accounts that the server ever had: a request
@@ -95,9 +96,9 @@ type account struct {
 	keys       *sharedkey.Keys
 	store      store.Store
 	properties *metadata.PropertyCache
-	// budgetBytes is the Query.BudgetBytes of a page: maxPageBytes for a store that reads
+	// budgetBytes is the Query.BudgetBytes of a page: memory.MaxPageBytes for a store that reads
 	// ahead. For others it is 0, because to measure rows is 6 % of the CPU of a page, which
-	// ends at maxPageBytes without it.
+	// ends at memory.MaxPageBytes without it.
 	budgetBytes int
 }
 
@@ -164,7 +165,7 @@ func newAccount(a Account) (*account, error) {
 	}
 	made := &account{name: a.Name, keys: keys, store: a.Store}
 	if _, ok := a.Store.(store.Pinger); ok {
-		made.budgetBytes = maxPageBytes
+		made.budgetBytes = memory.MaxPageBytes
 	}
 	return made, nil
 }

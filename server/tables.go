@@ -22,7 +22,7 @@ func (x *exchange) createTable() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	name, err := odata.ParseTable(x.body)
+	name, err := odata.ParseTable(x.body.Bytes)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (x *exchange) createTable() error {
 // sendTable sends a table as the response.
 func (x *exchange) sendTable(status int, name string) error {
 	o := x.form("Tables", element, "")
-	x.buf = odata.AppendTable(x.buf[:0], name, o)
+	x.out.Buf = odata.AppendTable(x.out.Buf[:0], name, o)
 	x.event.Returned = 1
 	return x.send(status, request.ContentType(x.level))
 }
@@ -189,29 +189,28 @@ func (x *exchange) queryTables() error {
 		return err
 	}
 	o := x.form("Tables", "", suffix)
-	x.buf = odata.AppendFeed(x.buf[:0], o)
+	x.out.Buf = odata.AppendFeed(x.out.Buf[:0], o)
 	o.Metadata, o.Select = "", names
-	limit := freePageBytes
 	for i, t := range page {
-		if !x.hasSpace(&limit) {
+		if !x.out.HasSpace() {
 			next = &t
 			break
 		}
 		if i > 0 {
-			x.buf = append(x.buf, ',')
+			x.out.Buf = append(x.out.Buf, ',')
 		}
-		x.buf = odata.AppendTable(x.buf, t.Name, o)
+		x.out.Buf = odata.AppendTable(x.out.Buf, t.Name, o)
 		x.event.Returned++
-		x.endChunk()
+		x.out.EndElement()
 	}
-	if err := x.reserveResponse(); err != nil {
+	if err := x.out.ReserveRest(); err != nil {
 		return err
 	}
 	x.setODataHead()
 	if next != nil {
 		x.set("X-Ms-Continuation-Nexttablename", request.TableTokenOf(*next))
 	}
-	x.buf = append(x.buf, "]}"...)
+	x.out.Buf = append(x.out.Buf, "]}"...)
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 

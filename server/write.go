@@ -169,7 +169,7 @@ func (x *exchange) write() error {
 		return err
 	}
 	op := store.Op{Kind: kind}
-	refusal, err := x.parseWrite(&op, &x.command, &h, x.body)
+	refusal, err := x.parseWrite(&op, &x.command, &h, x.body.Bytes)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func writeProblem(err error, op *store.Op) error {
 
 // sendInserted sends the response to an insert.
 func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
-	link := x.entityLink(x.buf, x.target.Table, e.Key)
+	link := x.entityLink(x.out.Buf, x.target.Table, e.Key)
 	x.set("Location", link)
 	x.set("Etag", string(res.ETag))
 	x.setPreferenceApplied()
@@ -244,7 +244,7 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 	}
 	e.Timestamp = res.Timestamp
 	x.event.Returned = 1
-	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.Table, element, ""))
+	x.out.Buf = odata.AppendEntity(x.out.Buf[:0], e.View(), x.form(x.target.Table, element, ""))
 	return x.send(http.StatusCreated, request.ContentType(x.level))
 }
 
