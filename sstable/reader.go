@@ -324,7 +324,7 @@ func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 			stamp = max(stamp, it.Row().Timestamp())
 		}
 	}
-	return seq, stamp, errors.Join(it.Err(), it.Close())
+	return seq, stamp, it.Close()
 }
 
 // Small reports whether the file was written with CompressionSmall.

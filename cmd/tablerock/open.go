@@ -37,7 +37,7 @@ func (a *app) read(work func(db *engine.DB) error) error {
 		return a.missing()
 	}
 	if err != nil {
-		return err
+		return hint.Open(err)
 	}
 	return use(a, db, work)
 }
@@ -141,7 +141,7 @@ func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
 	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), o)
 	if err != nil {
-		return err
+		return hint.Open(err)
 	}
 	return use(a, db, work)
 }

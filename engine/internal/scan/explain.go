@@ -2,7 +2,7 @@ package scan
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -71,7 +71,7 @@ func (s *state) spans(ranges []keyRange, prune *predicate.Program, visit func(ex
 	var it merge.Iterator
 	it.Init(sources.all, merge.Options{})
 	for _, src := range sources.files {
-		err = errors.Join(err, src.Err())
+		err = cmp.Or(err, src.Err())
 	}
-	return errors.Join(err, it.Close())
+	return cmp.Or(err, it.Close()) // Close repeats the sources' errors
 }

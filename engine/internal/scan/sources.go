@@ -1,7 +1,7 @@
 package scan
 
 import (
-	"errors"
+	"cmp"
 	"iter"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -72,7 +72,7 @@ func Rows(data Data, table uint32) iter.Seq2[edm.Row, error] {
 				return
 			}
 		}
-		if err = errors.Join(err, it.Err(), it.Close()); err != nil {
+		if err = cmp.Or(err, it.Err(), it.Close()); err != nil { // Close repeats Err
 			yield(nil, err)
 		}
 	}
@@ -83,5 +83,5 @@ func HasFrom(data Data, table uint32) (bool, error) {
 	lower := codec.AppendTable(nil, table)
 	it := entries(data, lower, nil)
 	found := it.SeekGE(lower)
-	return found, errors.Join(it.Err(), it.Close())
+	return found, cmp.Or(it.Err(), it.Close())
 }

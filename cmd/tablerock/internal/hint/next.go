@@ -137,6 +137,15 @@ func Damaged(files ...string) string {
 	return `"tablerock compact" removes damage that no present entity needs, and exits 5 otherwise: then ` + Restore
 }
 
+// Open returns err, which engine.Open returned, with the next step if the database is damaged.
+// "tablerock compact" cannot open it either, and "tablerock verify" finds nothing more.
+func Open(err error) error {
+	if errors.Is(err, store.ErrCorrupt) {
+		return With(err, Restore)
+	}
+	return err
+}
+
 // ErrOneAccount means that --data names the directory of one account's database instead of
 // its parent directory.
 var ErrOneAccount = errors.New("the database of one account")

@@ -169,7 +169,7 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (database, 
 		dir = path.Join("memory", a.name)
 	}
 	if one.db, err = engine.Open(dir, o); err != nil {
-		return one, err
+		return one, hint.Open(err)
 	}
 	if !s.c.InMemory {
 		if err := backups.RemoveLeftovers(s.c.Data, a.name); err != nil {

@@ -189,5 +189,5 @@ func summarize(ctx context.Context, r *sstable.Reader) (output.Record, error) {
 		{"max_sequence", maxSeq},
 		{"smallest", ShowKey(first)},
 		{"largest", ShowKey(last)},
-	}, errors.Join(it.Err(), it.Close())
+	}, it.Close()
 }

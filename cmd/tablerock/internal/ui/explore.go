@@ -135,7 +135,7 @@ func (o *opened) open(data, name string) error {
 	dir := filepath.ToSlash(filepath.Join(data, name))
 	db, err := engine.Open(dir, engine.Options{Cache: o.cache, SegmentBytes: segment, Logger: slog.New(jobs)})
 	if err != nil {
-		return err
+		return hint.Open(err)
 	}
 	o.list, o.names = append(o.list, &Database{DB: db, Dir: dir, SegmentBytes: segment, Jobs: jobs}), append(o.names, name)
 	return nil

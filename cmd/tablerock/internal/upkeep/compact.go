@@ -37,11 +37,13 @@ goes on.`,
 			if err != nil {
 				return e.Usage("%v", err)
 			}
-			err = e.Write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return e.compact(cmd.Context(), db) })
-			if errors.Is(err, store.ErrCorrupt) {
-				return hint.With(err, `"tablerock verify" lists all damage; `+hint.Restore)
-			}
-			return err
+			return e.Write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error {
+				err := e.compact(cmd.Context(), db)
+				if errors.Is(err, store.ErrCorrupt) {
+					return hint.With(err, `"tablerock verify" lists all damage; `+hint.Restore)
+				}
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&compression, "compression", "fast",

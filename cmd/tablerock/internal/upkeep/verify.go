@@ -28,7 +28,9 @@ with "exact":false.`,
 		Args: e.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var report engine.Report
+			opened := false
 			err := e.Read(func(db *engine.DB) (err error) {
+				opened = true
 				if report, err = e.check(cmd.Context(), db); err == nil && len(report.Findings) == 0 {
 					report.Entities, err = e.count(cmd.Context(), db)
 				}
@@ -44,7 +46,7 @@ with "exact":false.`,
 			if err != nil && len(report.Findings) == 0 {
 				return err
 			}
-			damaged := e.printReport(&report, exact)
+			damaged := e.printReport(&report, opened, exact)
 			return cmp.Or(err, damaged)
 		},
 	}
@@ -81,8 +83,9 @@ func (e *Env) count(ctx context.Context, db *engine.DB) (n int64, err error) {
 	return n, nil
 }
 
-// printReport prints the result of a verification. exact says that the entities were counted.
-func (e *Env) printReport(r *engine.Report, exact bool) error {
+// printReport prints the result of a verification. opened says that the database could be
+// opened, exact that the entities were counted.
+func (e *Env) printReport(r *engine.Report, opened, exact bool) error {
 	columns := []string{"file", "offset", "what"}
 	findings := []output.Record{}
 	var damaged []string
@@ -110,6 +113,10 @@ func (e *Env) printReport(r *engine.Report, exact bool) error {
 		e.Note("%s, %s, %s: no damage", e.Plural(int64(r.Files), "file"), e.Size(r.Bytes), e.Plural(r.Entities, "entity"))
 		return nil
 	}
-	fmt.Fprintf(e.Stderr, "tablerock: %s: %d damaged; %s\n", e.Dir(), len(findings), hint.Damaged(damaged...))
+	next := hint.Restore // no command can repair a database that cannot be opened
+	if opened {
+		next = hint.Damaged(damaged...)
+	}
+	fmt.Fprintf(e.Stderr, "tablerock: %s: %d damaged; %s\n", e.Dir(), len(findings), next)
 	return e.Damaged
 }
