@@ -73,7 +73,9 @@ type Options struct {
 	// not wait for it. The default archives nothing.
 	Archive Archive
 	// ReadOnly opens the database as it is at the time of Open. It takes no lock
-	// and writes nothing, so it works beside a writer. The default is to write.
+	// and writes nothing, so it works beside a writer. If the writer's log has failed,
+	// the newest acknowledged writes can be missing, and Logger gets a warning. The
+	// default is to write.
 	ReadOnly bool
 
 	// Testing is for tests. The default is a database for production.

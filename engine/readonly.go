@@ -25,13 +25,17 @@ const readOnlyAttempts = 10
 func openReadOnly(dir string, o Options) (*DB, error) {
 	var err error
 	for i := range readOnlyAttempts {
+		proven := true
 		if _, live, lerr := o.FS.Locked(path.Join(dir, filename.Lock)); lerr == nil && live {
-			recovery.AwaitProof(o.FS, dir, o.Testing.Clock.AfterFunc)
+			proven = recovery.AwaitProof(o.FS, dir, o.Testing.Clock.AfterFunc)
 		}
 		var db *DB
 		var again bool
 		if db, again, err = tryReadOnly(dir, o); err == nil {
 			db.logOpened(i)
+			if !proven {
+				o.Logger.Warn("the newest writes may be missing: the process that has the database does not confirm that they are durable", "dir", dir)
+			}
 			return db, nil
 		}
 		if !again {

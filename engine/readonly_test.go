@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -48,6 +49,31 @@ func TestReadOnlyAfterKill(t *testing.T) {
 				t.Errorf("step %d: the disk was\n%s and is\n%s", i, before, now)
 			}
 		}
+	}
+}
+
+// TestReadOnlyBesideSilentWriter opens a database for reading whose writer does not prove its
+// newest write, as after a failure of its log. The log of the reader says that it may be missing,
+// and says nothing once the writer has proven it.
+func TestReadOnlyBesideSilentWriter(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk)) // never seals its log
+	fill(t, db, "p", 3, 10)
+	for _, proven := range []bool{false, true} {
+		if proven {
+			check(t, "Flush", db.Flush(t.Context()))
+		}
+		var log strings.Builder
+		o := readOnly(disk)
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		view := mustOpen(t, "db", o)
+		if n := len(dump(t, view, store.Query{})); (n == 3) != proven {
+			t.Errorf("proven %t: the reader shows %d rows of 3", proven, n)
+		}
+		if warned := strings.Contains(log.String(), "the newest writes may be missing"); warned == proven {
+			t.Errorf("proven %t: the log is %q", proven, log.String())
+		}
+		check(t, "Close", view.Close())
 	}
 }
 

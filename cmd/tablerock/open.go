@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -32,7 +35,7 @@ func (a *app) read(work func(db *engine.DB) error) error {
 	if err := hint.Data(a.dirFlag, a.data); err != nil {
 		return err
 	}
-	db, err := engine.Open(filepath.ToSlash(a.dir()), engine.Options{ReadOnly: true, SegmentBytes: smallLog})
+	db, err := engine.Open(filepath.ToSlash(a.dir()), engine.Options{ReadOnly: true, SegmentBytes: smallLog, Logger: slog.New(warnings{a.stderr})})
 	if errors.Is(err, fs.ErrNotExist) && !a.exists() {
 		return a.missing()
 	}
@@ -41,6 +44,27 @@ func (a *app) read(work func(db *engine.DB) error) error {
 	}
 	return use(a, db, work)
 }
+
+// warnings is a slog.Handler that prints the warnings of a database that is open for reading, also
+// with --quiet: data that was acknowledged can be missing in the output.
+type warnings struct{ stderr io.Writer }
+
+func (warnings) Enabled(_ context.Context, l slog.Level) bool { return l == slog.LevelWarn }
+
+func (w warnings) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "dir" {
+			r.Message = fmt.Sprintf("%s: %s", a.Value, r.Message)
+		}
+		return true
+	})
+	_, err := fmt.Fprintf(w.stderr, "tablerock: %s\n", r.Message)
+	return err
+}
+
+func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+func (w warnings) WithGroup(string) slog.Handler { return w }
 
 // use does the work and closes s. If a table was not found, it sets a.tables for
 // suggestions.

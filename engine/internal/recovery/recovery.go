@@ -163,8 +163,9 @@ const (
 
 // AwaitProof waits until the records that the log of a live writer has now are known to be
 // durable, so that Read finds what was acknowledged before. It waits at most maxProofWait,
-// because the writer can have stopped or failed. after is that of engine.Clock.
-func AwaitProof(fsys vfs.FS, dir string, after func(time.Duration, func()) (stop func() bool)) {
+// because the writer can have stopped or failed, and then returns false: Read may not find the
+// newest acknowledged writes. after is that of engine.Clock.
+func AwaitProof(fsys vfs.FS, dir string, after func(time.Duration, func()) (stop func() bool)) bool {
 	var number uint64
 	var seen int64
 	for waited, pause := time.Duration(0), firstProofWait; waited < maxProofWait; waited, pause = waited+pause, 2*pause {
@@ -175,13 +176,14 @@ func AwaitProof(fsys vfs.FS, dir string, after func(time.Duration, func()) (stop
 			}
 			// A record of a later segment proves all before it, unless the writer does not sync.
 			if n != number || proven >= seen {
-				return
+				return true
 			}
 		}
 		fired := make(chan struct{})
 		after(pause, func() { close(fired) })
 		<-fired
 	}
+	return false
 }
 
 // lastRecords returns the number of the last segment with records, 0 if there is none, the
