@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
@@ -132,6 +133,33 @@ func TestHelpWidth(t *testing.T) {
 		}
 		for _, sub := range c.Commands() {
 			check(sub)
+		}
+	}
+	check(newRoot(&app{}))
+}
+
+// TestFlagsDocumented requires the pages to name each flag of each command.
+func TestFlagsDocumented(t *testing.T) {
+	var pages []byte
+	for _, name := range []string{"command-line.md", "serve.md"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, page...)
+	}
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			named := regexp.MustCompile("--" + f.Name + `\b[^-]`)
+			if !f.Hidden && !named.Match(pages) {
+				t.Errorf("%s: docs/command-line.md and docs/serve.md do not name --%s", c.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			if sub.Name() != "completion" { // its flags are those of cobra
+				check(sub)
+			}
 		}
 	}
 	check(newRoot(&app{}))

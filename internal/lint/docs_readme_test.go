@@ -33,10 +33,28 @@ func TestEmbedExample(t *testing.T) {
 	}
 }
 
-// link is a Markdown link to a file of the repository.
-var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+var (
+	// link is a Markdown link to a file of the repository, a heading of the same page, or both.
+	link = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+	// fenced is a block of code.
+	fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	// heading is a heading of a page.
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	// noAnchor is what GitHub leaves out of the anchor of a heading.
+	noAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
 
-// TestLinks checks that every file that a page links to exists.
+// anchors returns the anchors of a page's headings.
+func anchors(page []byte) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllSubmatch(fenced.ReplaceAll(page, nil), -1) {
+		text := noAnchor.ReplaceAllString(strings.ToLower(string(m[1])), "")
+		all[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return all
+}
+
+// TestLinks checks that every file and every heading that a page links to exists.
 func TestLinks(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md"} {
@@ -52,8 +70,14 @@ func TestLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+			to := page
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s links to %s, which does not exist", page, m[1])
+			} else if target, err := os.ReadFile(to); m[2] != "" && (err != nil || !anchors(target)[m[2]]) {
+				t.Errorf("%s links to #%s of %s, which has no such heading", page, m[2], to)
 			}
 		}
 	}
