@@ -144,11 +144,16 @@ func (ch *checker) pooler() error {
 }
 
 func (ch *checker) encoding() error {
-	row, err := ch.row("SELECT current_setting('server_encoding')", 1)
-	if err == nil {
-		ch.report.add("encoding", row[0] == "UTF8", "%s; create the database with ENCODING 'UTF8'", row[0])
+	encoding, err := encodingOf(ch.ctx, ch.c)
+	switch {
+	case err != nil:
+		return err
+	case encoding == utf8:
+		ch.report.add("encoding", true, "%s", encoding)
+	default:
+		ch.report.add("encoding", false, "%s, want %s; %s", encoding, utf8, makeUTF8)
 	}
-	return err
+	return nil
 }
 
 // standby checks that commits wait for a standby and that there is one.

@@ -81,8 +81,8 @@ type Sample struct {
 }
 
 // Connect connects to a database that Init has prepared. It returns an error that wraps store.ErrUnavailable
-// if the server cannot be reached or refuses the connection, store.ErrNotDatabase if it has no schema, and
-// store.ErrNewerFormat if the schema is newer. The URL is that of libpq, such as
+// if the server cannot be reached or refuses the connection, store.ErrNotDatabase if it has no schema or
+// its encoding is not UTF8, and store.ErrNewerFormat if the schema is newer. The URL is that of libpq, such as
 // postgres://USER@HOST1,HOST2/DATABASE; with several hosts, the first is used that accepts
 // writes. Passwords can be in a file (PGPASSFILE) or in a service file.
 func Connect(ctx context.Context, url string, o *Options) (*Database, error) {
@@ -122,6 +122,9 @@ func Connect(ctx context.Context, url string, o *Options) (*Database, error) {
 func (d *Database) adopt(ctx context.Context, c *wire.Conn) (err error) {
 	if d.kind, err = wire.KindOf(ctx, c); err != nil {
 		return wire.ConnectError(ctx, err)
+	}
+	if err := checkEncoding(ctx, c); err != nil {
+		return failure(err, false)
 	}
 	if err := checkSchema(ctx, c); err != nil {
 		return failure(err, false)

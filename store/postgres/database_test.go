@@ -49,6 +49,25 @@ func TestConnect(t *testing.T) {
 	}
 }
 
+// TestOtherEncoding checks that a database is refused whose encoding has not all characters.
+func TestOtherEncoding(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	server.Exec(t, "CREATE DATABASE latin1 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	url := strings.TrimSuffix(server.URL(), "/postgres") + "/latin1"
+	const want = "the database has the encoding LATIN1, want UTF8; create another one"
+	if err := postgres.Init(t.Context(), url, async); !errors.Is(err, store.ErrNotDatabase) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Init: %v, want %s", err, want)
+	}
+	d, err := postgres.Connect(t.Context(), url, async)
+	if !errors.Is(err, store.ErrNotDatabase) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Connect: %v, want %s", err, want)
+	}
+	if err == nil {
+		_ = d.Close()
+	}
+}
+
 func TestConnectRefusesAsync(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Shared(t).NewDatabase(t)

@@ -78,6 +78,33 @@ func schemaFor(k wire.Kind) string {
 	return sql
 }
 
+// encodingOf returns the encoding of the database.
+func encodingOf(ctx context.Context, c *wire.Conn) (string, error) {
+	rows, err := c.Script(ctx, "SELECT current_setting('server_encoding')")
+	if err == nil && (len(rows) != 1 || len(rows[0]) != 1) {
+		err = errAnswer
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the encoding of the database: %w", err)
+	}
+	return rows[0][0], nil
+}
+
+// checkEncoding returns an error unless the encoding of the database is that of the texts that this
+// package sends, which are names of accounts and tables.
+func checkEncoding(ctx context.Context, c *wire.Conn) error {
+	encoding, err := encodingOf(ctx, c)
+	if err == nil && encoding != utf8 {
+		err = &reason{"the database has the encoding " + encoding + ", want " + utf8 + "; " + makeUTF8, store.ErrNotDatabase}
+	}
+	return err
+}
+
+const (
+	utf8     = "UTF8"
+	makeUTF8 = "create another one with ENCODING 'UTF8' TEMPLATE template0"
+)
+
 // schemaOf returns the version of the schema, 0 if there is none.
 func schemaOf(ctx context.Context, c *wire.Conn) (int, error) {
 	rows, err := c.Script(ctx, "SELECT version FROM tr_version")
@@ -109,8 +136,9 @@ func checkSchema(ctx context.Context, c *wire.Conn) error {
 }
 
 // Init creates the schema, if there is none. It returns an error that wraps store.ErrNewerFormat
-// for the schema of a newer version, and refuses a server whose commits do not wait for a
-// standby unless o.AllowAsync is set. Run it as the owner of the database.
+// for the schema of a newer version, and store.ErrNotDatabase for a database whose encoding is not
+// UTF8. It refuses a server whose commits do not wait for a standby unless o.AllowAsync is set. Run it as
+// the owner of the database.
 func Init(ctx context.Context, url string, o *Options) error {
 	if o == nil {
 		o = &Options{}
@@ -126,6 +154,9 @@ func Init(ctx context.Context, url string, o *Options) error {
 	defer c.Close()
 	k, err := wire.KindOf(ctx, c)
 	if err != nil {
+		return failure(err, false)
+	}
+	if err := checkEncoding(ctx, c); err != nil {
 		return failure(err, false)
 	}
 	switch version, err := schemaOf(ctx, c); {
