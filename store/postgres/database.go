@@ -154,13 +154,22 @@ func (d *Database) Account(ctx context.Context, name string) (*Store, error) {
 	return s, nil
 }
 
-// Ping returns nil if the server is ready: it answers, and it acknowledged a commit within the
+// readNothing fails if a table of the schema is missing, or if the user must not read it.
+var readNothing = wire.NewStatement("ping", 1,
+	"SELECT 1 FROM tr_version, tr_accounts, tr_tables, tr_dead, tr_entities, tr_long, tr_clock, tr_tick WHERE false")
+
+// Ping returns nil if the server is ready: it has the tables, and it acknowledged a commit within the
 // last seconds.
 func (d *Database) Ping(ctx context.Context) error {
-	return d.read(ctx, func(c *wire.Conn) error {
+	err := d.read(ctx, func(c *wire.Conn) error {
+		c.Queue(readNothing)
 		_, err := c.RoundTrip(ctx, nil)
 		return err
 	})
+	if err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
 // Stats returns figures of the database.

@@ -68,6 +68,33 @@ func TestOtherEncoding(t *testing.T) {
 	}
 }
 
+// TestPingWithoutTables checks that Ping fails while a table is missing, and tells why.
+func TestPingWithoutTables(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Shared(t).NewDatabase(t)
+	if err := postgres.Init(t.Context(), url, async); err != nil {
+		t.Fatal(err)
+	}
+	d, err := postgres.Connect(t.Context(), url, async)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	back := "SELECT 1"
+	for _, table := range []string{"tr_version", "tr_accounts", "tr_tables", "tr_dead", "tr_entities", "tr_long", "tr_clock"} {
+		pgtest.Exec(t, url, back, "ALTER TABLE "+table+" RENAME TO away")
+		err := d.Ping(t.Context())
+		if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrNotDatabase) || !strings.Contains(err.Error(), table) {
+			t.Errorf("Ping without %s: %v, want %v with its name", table, err, store.ErrUnavailable)
+		}
+		back = "ALTER TABLE away RENAME TO " + table
+	}
+	pgtest.Exec(t, url, back)
+	if err := d.Ping(t.Context()); err != nil {
+		t.Errorf("Ping with all tables: %v", err)
+	}
+}
+
 func TestConnectRefusesAsync(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Shared(t).NewDatabase(t)
