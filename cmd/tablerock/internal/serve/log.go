@@ -2,16 +2,10 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"net/http"
-	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
-	"github.com/tablerock-db/tablerock/server"
-	"github.com/tablerock-db/tablerock/store"
 )
 
 // openLog returns a logger that writes to standard error and, with details for debugging,
@@ -37,37 +31,4 @@ func (c *Config) logHandler(w io.Writer, level slog.Level) slog.Handler {
 		return slog.NewJSONHandler(w, o)
 	}
 	return slog.NewTextHandler(w, o)
-}
-
-// logRequest logs a request: with details for debugging or, if all is set or if the server
-// failed or found damage, always. It never logs paths, queries or headers, because they can
-// contain signatures.
-func logRequest(log *slog.Logger, e server.Event, all bool) {
-	level := slog.LevelDebug
-	if all {
-		level = slog.LevelInfo
-	}
-	if e.Err != nil && (e.Status >= http.StatusInternalServerError || errors.Is(e.Err, store.ErrCorrupt)) {
-		level = slog.LevelError
-	}
-	if !log.Enabled(context.Background(), level) {
-		return
-	}
-	attrs := []slog.Attr{
-		slog.String("method", logtext.Printable(e.Method)),
-		slog.String("operation", e.Operation),
-		slog.String("account", logtext.Printable(e.Account)),
-		slog.String("table", logtext.Printable(e.Table)),
-		slog.Int("status", e.Status),
-		slog.String("code", e.Code),
-		slog.Float64("ms", float64(e.Duration.Round(time.Microsecond))/float64(time.Millisecond)),
-		slog.Int("examined", e.Examined),
-		slog.Int("returned", e.Returned),
-		slog.String("request_id", e.RequestID),
-		slog.String("client_request_id", logtext.Printable(e.ClientRequestID)),
-	}
-	if e.Err != nil {
-		attrs = append(attrs, slog.String("err", logtext.Printable(e.Err.Error())))
-	}
-	log.LogAttrs(context.Background(), level, "request", attrs...)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/requestlog"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -72,7 +73,7 @@ func TestLogOfRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			logRequest(log, c.event, c.all)
+			requestlog.New(log, c.all).Observe(c.event)
 			if got := out.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" || strings.Count(got, "\n") > 1 {
 				t.Errorf("the log is\n%swant it to end in\n%s", got, c.want)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/recent"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/requestlog"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/schedule"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/internal/front"
@@ -283,11 +284,12 @@ func (s *service) connections(files int) int {
 // handler returns the handler of the protocol, with metrics and logs. It sets s.server.
 func (s *service) handler() (http.Handler, error) {
 	o := server.Options{OAuth: s.OAuth != "", Accounts: s.dbs.accounts()}
+	requests := requestlog.New(s.log, s.AccessLog)
 	o.Observe = func(e server.Event) {
 		s.metrics.Observe(e)
 		s.tracer.Observe(e)
 		s.observeRecent(&e)
-		logRequest(s.log, e, s.AccessLog)
+		requests.Observe(e)
 	}
 	var err error
 	if s.server, err = server.New(o); err != nil {
