@@ -109,9 +109,9 @@ func (w *worker) wakeAfter(ctx context.Context) (stop func() bool) {
 // abortCompaction gives up the compaction under way. The caller holds stepMu.
 // +checklocks:w.stepMu
 func (w *worker) abortCompaction() {
-	if w.compaction != nil {
-		w.compaction.Abort()
+	if c := w.compaction; c != nil {
 		w.compaction = nil
+		c.Abort()
 	}
 }
 
@@ -177,6 +177,26 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	w := &db.work
 	w.stepMu.Lock()
 	defer w.stepMu.Unlock()
+	ended := false
+	defer db.log.FailUnless(&ended)
+	worked, err = db.stepLocked(ctx)
+	w.mu.Lock()
+	if err == nil || ctx.Err() == nil { // not the end of a caller's ctx
+		if w.err = err; err != nil {
+			w.failures++
+		}
+	}
+	if worked || err != nil {
+		w.cond.Broadcast()
+	}
+	w.mu.Unlock()
+	ended = true
+	return worked, err
+}
+
+// +checklocks:db.work.stepMu
+func (db *DB) stepLocked(ctx context.Context) (worked bool, err error) {
+	w := &db.work
 	db.state.Retire() // those that rotated and Load have replaced
 	worked, err = db.flushStep(ctx)
 	full := db.gate.Full() || !db.gate.Reserve.Full()
@@ -191,16 +211,6 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	if worked && !db.gate.Reserve.Full() {
 		_ = db.gate.Reserve.Refill() // another program could take the space
 	}
-	w.mu.Lock()
-	if err == nil || ctx.Err() == nil { // not the end of a caller's ctx
-		if w.err = err; err != nil {
-			w.failures++
-		}
-	}
-	if worked || err != nil {
-		w.cond.Broadcast()
-	}
-	w.mu.Unlock()
 	return worked, err
 }
 

@@ -137,7 +137,7 @@ func (db *DB) Close() error {
 // removes the files that only they need. The error says what could not be made durable or closed;
 // acknowledged writes are durable in any case, unless Options.NoSync was set. A second call returns
 // nil, also while the first one is under way: it waits only for started writes.
-func (db *DB) CloseContext(ctx context.Context) error {
+func (db *DB) CloseContext(ctx context.Context) (err error) {
 	db.closing.Begin()
 	db.wakeWorker() // and with it the writers that wait for its work
 	db.writers.Lock()
@@ -146,36 +146,45 @@ func (db *DB) CloseContext(ctx context.Context) error {
 	if again {
 		return nil
 	}
-	if !db.opts.ReadOnly && db.log.Failure() == nil && ctx.Err() == nil {
+	// Each part is deferred, so that the lock is released also if the FS or the Logger panics: the caller may survive that.
+	defer func() {
+		if db.lock != nil {
+			err = errors.Join(err, db.lock.Close())
+		}
+		if err != nil {
+			db.opts.Logger.Error("close failed", "dir", db.dir, "cause", err)
+		} else {
+			db.opts.Logger.Info("database closed", "dir", db.dir)
+		}
+	}()
+	defer func() { err = errors.Join(err, db.closeFiles()) }()
+	if db.opts.ReadOnly {
+		db.stopWorker()
+		return nil
+	}
+	defer func() { err = db.closeLogs(db.state.Load().Mems) }()
+	defer db.archive.Close(ctx)
+	defer db.stopWorker()
+	if db.log.Failure() == nil && ctx.Err() == nil {
 		// A step under way may be that flush, so the worker stops after it, or when ctx ends.
 		defer context.AfterFunc(ctx, db.work.stop)()
 		if err := db.flush(ctx); err != nil {
 			db.opts.Logger.Warn("the log is not flushed", "dir", db.dir, "cause", err)
 		}
 	}
-	db.stopWorker()
-	var errs []error
-	if !db.opts.ReadOnly {
-		db.archive.Close(ctx)
-		errs = append(errs, db.closeLogs(db.state.Load().Mems))
-	}
+	return nil
+}
+
+// closeFiles ends the read state and closes the sstables and the cache.
+func (db *DB) closeFiles() error {
 	db.state.End()
 	db.state.Retire() // removes files, which it can only before the tree is closed
-	errs = append(errs, db.tree.Close())
+	err := db.tree.Close()
 	db.log.FreeSpareMemory()
 	if db.opts.Cache == nil {
 		if pinned := db.cache.Close(); pinned > 0 {
 			db.opts.Logger.Info("open cursors keep blocks", "dir", db.dir, "blocks", pinned)
 		}
-	}
-	if db.lock != nil {
-		errs = append(errs, db.lock.Close())
-	}
-	err := errors.Join(errs...)
-	if err != nil {
-		db.opts.Logger.Error("close failed", "dir", db.dir, "cause", err)
-	} else {
-		db.opts.Logger.Info("database closed", "dir", db.dir)
 	}
 	return err
 }

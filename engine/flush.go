@@ -210,14 +210,11 @@ func (db *DB) compact(ctx context.Context) error {
 	w.compacting.Store(true)
 	defer w.compacting.Store(false)
 	db.wakeWorker() // and the writers that need not wait beside a Compact
-	w.stepMu.Lock()
-	w.abortCompaction()
-	w.reclaimNext = true // the aborted one may have been a reclaim
-	job := db.tree.NewFullCompaction()
-	w.stepMu.Unlock()
+	job := db.newFullCompaction()
 	if job == nil {
 		return db.tree.Failure()
 	}
+	defer job.Abort() // after a panic
 	timer := db.timeJob(job, 0)
 	for {
 		done, err := db.compactStep(ctx, timer)
@@ -231,11 +228,22 @@ func (db *DB) compact(ctx context.Context) error {
 	}
 }
 
+func (db *DB) newFullCompaction() *lsm.Job {
+	w := &db.work
+	w.stepMu.Lock()
+	defer w.stepMu.Unlock()
+	w.reclaimNext = true // the aborted one may have been a reclaim
+	w.abortCompaction()
+	return db.tree.NewFullCompaction()
+}
+
 // compactStep does one step of a full compaction. Flushes run between the steps,
 // so that writers stall no longer than beside other compactions.
 func (db *DB) compactStep(ctx context.Context, job *jobtimer.Timer) (done bool, err error) {
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
+	ended := false
+	defer db.log.FailUnless(&ended)
 	if done, err = job.Step(ctx); err != nil {
 		job.Abort()
 	}
@@ -243,6 +251,7 @@ func (db *DB) compactStep(ctx context.Context, job *jobtimer.Timer) (done bool, 
 	if done || err != nil {
 		db.wakeWorker()
 	}
+	ended = true
 	return done, err
 }
 

@@ -1,12 +1,16 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -128,4 +132,115 @@ func (c panickingClock) Now() time.Time {
 
 func (c panickingClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
+}
+
+// TestPanicOfWork panics at each call that Flush, Compact, Checkpoint and Close make of the file system, the logger and the clock.
+// After a program recovers, the calls that follow do not hang, and Close releases the lock. The next Open finds each entity.
+func TestPanicOfWork(t *testing.T) {
+	for _, work := range []struct {
+		name string
+		do   func(*engine.DB, context.Context) error
+	}{
+		{"Flush", (*engine.DB).Flush},
+		{"Compact", (*engine.DB).Compact},
+		{"Checkpoint", func(db *engine.DB, ctx context.Context) error { return db.Checkpoint(ctx, "checkpoint") }},
+		{"Close", (*engine.DB).CloseContext},
+	} {
+		for _, noSync := range []bool{false, true} {
+			for _, source := range []string{"fs", "logger", "clock"} {
+				t.Run(fmt.Sprintf("%s/nosync=%t/%s", work.name, noSync, source), func(t *testing.T) {
+					for n := 1; panicOfWork(t, noSync, source, n, work.do); n++ {
+					}
+				})
+			}
+		}
+	}
+}
+
+// panicOfWork panics at call n of the source that do makes, and reports whether do makes so many.
+func panicOfWork(t *testing.T, noSync bool, source string, n int, do func(*engine.DB, context.Context) error) (panicked bool) {
+	calls := math.MinInt // no panic before do
+	call := func(from string) {
+		if from == source {
+			if calls++; calls == n {
+				panic("injected")
+			}
+		}
+	}
+	disk := vfs.NewMem()
+	o := manual(errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+		if op.Name != "db/LOCK" { // nothing else can release it
+			call("fs")
+		}
+		return nil
+	}))
+	write := writerFunc(func(p []byte) (int, error) { call("logger"); return len(p), nil })
+	o.Logger = slog.New(slog.NewTextHandler(write, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Testing.Clock = panickingClock{func() { call("clock") }}
+	o.NoSync = noSync
+	db := mustCreate(t, o)
+	var keys []edm.Key
+	for i := range 4 { // two sstables and a memtable
+		e := entity("p", fmt.Sprint("row", i), int64(i), 100)
+		keys = append(keys, e.Key)
+		apply(t, db, store.InsertOrReplace(e))
+		if i%2 == 0 {
+			if err := db.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	calls = 0
+	func() {
+		defer func() { panicked = recover() != nil }()
+		if err := do(db, t.Context()); err != nil {
+			t.Errorf("without a panic: %v", err)
+		}
+	}()
+	calls = math.MinInt
+	for _, key := range keys {
+		if _, err := db.Get(t.Context(), table, key); err != nil && !errors.Is(err, store.ErrClosed) {
+			t.Errorf("Get after a panic in call %d: %v", n, err)
+		}
+	}
+	later := entity("p", "later", 1, 1)
+	_, err := db.Apply(t.Context(), table, store.InsertOrReplace(later))
+	if err == nil {
+		keys = append(keys, later.Key)
+	}
+	_ = db.Checkpoint(t.Context(), "later") // must not hang
+	for name, err := range map[string]error{"Apply": err, "Flush": db.Flush(t.Context()), "Compact": db.Compact(t.Context())} {
+		if err != nil && !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s after a panic in call %d: %v", name, n, err)
+		}
+	}
+	if err := db.Close(); err != nil && !noSync {
+		t.Errorf("Close after a panic in call %d: %v", n, err)
+	}
+	if panicked && noSync {
+		keys = nil // not durable
+	}
+	checkReopened(t, manual(disk), keys, n)
+	return panicked
+}
+
+// checkReopened opens a database and reads keys, after a panic in call n.
+func checkReopened(t *testing.T, o engine.Options, keys []edm.Key, n int) {
+	db, err := engine.Open("db", o)
+	if err != nil {
+		t.Errorf("Open after a panic in call %d: %v", n, err)
+		return
+	}
+	for _, key := range keys {
+		if _, err := db.Get(t.Context(), table, key); err != nil {
+			t.Errorf("Get after a panic in call %d and Open: %v", n, err)
+		}
+	}
+	report, err := db.Verify(t.Context())
+	if err != nil || len(report.Findings) > 0 {
+		t.Errorf("Verify after a panic in call %d and Open: %v, %v", n, report.Findings, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -26,7 +26,7 @@ const (
 // compaction is a flush or a compaction under way.
 type compaction struct {
 	t    *Tree
-	v    *Version // pinned until the end
+	v    *Version // pinned until the end, then nil
 	plan pick.Plan
 	edit manifest.Edit // of a flush
 
@@ -78,17 +78,25 @@ func (c *compaction) step(ctx context.Context) (done bool, err error) {
 	}
 	done, err = c.phase()
 	if done && err == nil {
-		c.v.Unref()
+		c.unpin()
 	}
 	return done, err
 }
 
+// unpin releases the version, once.
+func (c *compaction) unpin() {
+	if v := c.v; v != nil {
+		c.v = nil
+		v.Unref()
+	}
+}
+
 func (c *compaction) abort() {
+	defer c.unpin()
 	for _, s := range c.sources {
 		_ = s.Close() // read-only, and the job has failed
 	}
 	c.out.discard()
-	c.v.Unref()
 }
 
 func (c *compaction) start() (bool, error) {
@@ -236,13 +244,10 @@ func (c *compaction) install() (bool, error) {
 			return false, fmt.Errorf("sync directory: %w", err)
 		}
 	}
-	if err := c.t.install(e); err != nil {
-		if errors.Is(err, ErrInDoubt) {
-			// A crash may leave the manifest that lists them.
-			c.out.keep()
-		}
+	files := len(c.out.done)
+	if err := c.out.install(e); err != nil {
 		return false, fmt.Errorf("install: %w", err)
 	}
-	c.count()
+	c.count(files)
 	return true, nil
 }

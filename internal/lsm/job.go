@@ -3,6 +3,7 @@ package lsm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,17 +42,19 @@ func (j *Job) Step(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	done, err = j.step(ctx)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", j.What, err)
-		j.end(err)
-		return false, err
-	}
-	if done {
-		j.end(nil)
+	done, err = false, errPanic // the caller may survive a panic
+	defer func() {
+		if done || err != nil {
+			j.end(err)
+		}
+	}()
+	if done, err = j.step(ctx); err != nil {
+		return false, fmt.Errorf("%s: %w", j.What, err)
 	}
 	return done, nil
 }
+
+var errPanic = errors.New("the goroutine panicked")
 
 // Abort ends the job and removes its files. It does nothing if the job has ended.
 func (j *Job) Abort() {
@@ -62,16 +65,21 @@ func (j *Job) Abort() {
 
 func (j *Job) end(err error) {
 	j.ended, j.err = true, err
+	defer j.t.forget(j) // also if abort panics
 	if err != nil {
 		j.abort()
 	}
-	j.t.jobsMu.Lock()
-	defer j.t.jobsMu.Unlock()
-	if j.t.compacting == j {
-		j.t.compacting = nil
+}
+
+// forget notes that a job has ended.
+func (t *Tree) forget(j *Job) {
+	t.jobsMu.Lock()
+	defer t.jobsMu.Unlock()
+	if t.compacting == j {
+		t.compacting = nil
 	}
-	if j.t.flushing == j {
-		j.t.flushing = nil
+	if t.flushing == j {
+		t.flushing = nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package lsm
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -91,18 +90,14 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([
 	if err := link(metas); err != nil {
 		return err
 	}
-	if err := l.t.install(edit); err != nil {
-		if errors.Is(err, ErrInDoubt) {
-			l.out.keep()
-		}
+	if err := l.out.install(edit); err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
 	l.t.countersMu.Lock()
 	defer l.t.countersMu.Unlock()
 	l.t.counters.Flushes++
 	l.t.counters.FlushedBytes += l.out.bytes
-	l.t.counters.FlushedFiles += uint64(len(l.out.done))
-	l.out.done = nil
+	l.t.counters.FlushedFiles += uint64(len(metas))
 	return nil
 }
 

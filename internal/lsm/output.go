@@ -216,6 +216,21 @@ func (o *output) discard() {
 	o.done = nil
 }
 
+// install installs e, which adds the files of the output. They are the tree's then, and also if the FS panics: the manifest may
+// list them.
+func (o *output) install(e versionEdit) error {
+	done := o.done
+	o.done = nil
+	err := o.t.install(e)
+	if err != nil {
+		o.done = done
+	}
+	if errors.Is(err, ErrInDoubt) {
+		o.keep() // a crash may leave the manifest that lists them
+	}
+	return err
+}
+
 // keep closes the files of the output, which are finished, and keeps them on disk.
 func (o *output) keep() {
 	for _, s := range o.done {

@@ -98,8 +98,8 @@ func (v *Version) Stats() Stats {
 	return s
 }
 
-// count adds a finished compaction to the counters.
-func (c *compaction) count() {
+// count adds a finished compaction, which wrote so many files, to the counters.
+func (c *compaction) count(files int) {
 	c.t.countersMu.Lock()
 	defer c.t.countersMu.Unlock()
 	n := &c.t.counters
@@ -107,11 +107,11 @@ func (c *compaction) count() {
 	case c.flush:
 		n.Flushes++
 		n.FlushedBytes += c.out.bytes
-		n.FlushedFiles += uint64(len(c.out.done))
+		n.FlushedFiles += uint64(files)
 	case len(c.plan.Inputs) > 0:
 		n.Compactions++
 		n.CompactedBytes += c.out.bytes
-		n.CompactedFiles += uint64(len(c.out.done))
+		n.CompactedFiles += uint64(files)
 		n.ReadBytes += c.inputBytes
 		n.ReadFiles += uint64(len(c.consumed))
 	default:

@@ -181,9 +181,9 @@ func (t *Tree) Close() error {
 	if v == nil {
 		return nil
 	}
+	defer t.trash.Close()
+	defer v.Unref()
 	t.trash.Empty()
-	v.Unref()
-	t.trash.Close()
 	return nil
 }
 
@@ -225,21 +225,21 @@ func (e *versionEdit) apply(v *Version) (*Version, error) {
 
 // install makes e durable, and then visible.
 func (t *Tree) install(e versionEdit) error {
-	t.mu.Lock()
-	old, err := t.installLocked(e)
-	t.mu.Unlock()
+	old, err := t.replaceVersion(e)
 	if err != nil {
 		return err
 	}
-	t.trash.Empty()
 	if old != nil {
-		old.Unref()
+		defer old.Unref()
 	}
+	t.trash.Empty()
 	return nil
 }
 
-// +checklocks:t.mu
-func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
+// replaceVersion makes e durable, and returns the version that it has replaced, nil if e does not change it.
+func (t *Tree) replaceVersion(e versionEdit) (old *Version, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err := t.Failure(); err != nil {
 		return nil, err
 	}
@@ -278,17 +278,22 @@ func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 // writeLocked replaces the manifest. After an error it reads the manifest: if it is the old one,
 // nothing has changed.
 // +checklocks:t.mu
-func (t *Tree) writeLocked(m *manifest.Manifest) error {
-	err := manifest.Write(t.o.FS, t.o.Dir, m)
-	if err == nil {
+func (t *Tree) writeLocked(m *manifest.Manifest) (err error) {
+	inDoubt, cause := true, errPanic
+	defer func() {
+		if inDoubt {
+			doubt := fmt.Errorf("%w: %w", ErrInDoubt, cause)
+			t.doubt.Store(&doubt)
+			err = doubt
+		}
+	}()
+	if cause = manifest.Write(t.o.FS, t.o.Dir, m); cause == nil {
+		inDoubt = false
 		return nil
 	}
 	found, rerr := manifest.Read(t.o.FS, t.o.Dir)
-	if rerr != nil || !found.Same(&t.m) {
-		err = fmt.Errorf("%w: %w", ErrInDoubt, err)
-		t.doubt.Store(&err)
-	}
-	return err
+	inDoubt = rerr != nil || !found.Same(&t.m)
+	return cause
 }
 
 // close closes files that no version refers to.

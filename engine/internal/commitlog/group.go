@@ -99,10 +99,11 @@ func (l *Log) leadGroup() {
 	err = l.syncGroup(group)
 }
 
-// The failures of the log if the goroutine of a writer panics.
+// The failures of the log if a goroutine of the caller panics.
 var (
 	errPanic      = errors.New("the goroutine that synced the log panicked")
 	errApplyPanic = errors.New("the goroutine that applied a record of the log panicked")
+	errStepPanic  = errors.New("the goroutine that flushed or compacted panicked")
 )
 
 // endGroup ends the lead of a group that was synced with the error err, and applies it.

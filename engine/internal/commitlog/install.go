@@ -83,16 +83,31 @@ func (l *Log) beginInstall() (next *Segment, stamp edm.Ticks, err error) {
 // gets it. In NoSync mode, where the manifest is ahead of the log by the reserved Timestamps,
 // those of later records may be less.
 func (l *Log) FileStamp(least edm.Ticks) (edm.Ticks, error) {
+	stamp, err := l.newFileStamp(least)
+	if err != nil {
+		return 0, err
+	}
+	return stamp, l.o.Reserve(stamp)
+}
+
+func (l *Log) newFileStamp(least edm.Ticks) (edm.Ticks, error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	highWater := max(l.o.Now(), l.highWater+1)
 	stamp := max(highWater, least, l.fileStamp+1)
 	if !stamp.Valid() {
-		l.mu.Unlock()
 		return 0, fmt.Errorf("%w: time stamps are used up", store.ErrReadOnly)
 	}
 	l.highWater, l.fileStamp = highWater, stamp
-	l.mu.Unlock()
-	return stamp, l.o.Reserve(stamp)
+	return stamp, nil
+}
+
+// FailUnless fails the log unless a step of background work has ended. Defer it: if the step panics, which the caller of a flush
+// may survive, nobody knows what it has done.
+func (l *Log) FailUnless(ended *bool) {
+	if !*ended {
+		l.Fail(errStepPanic)
+	}
 }
 
 // Fail makes the log refuse all records from now on.

@@ -44,20 +44,19 @@ func (l *Log) WriteBehind() error {
 
 // writeBehind is WriteBehind if seg, which may have been frozen and even dropped since it was
 // the active segment, has gathered enough.
-func (l *Log) writeBehind(seg *Segment) error {
+func (l *Log) writeBehind(seg *Segment) (err error) {
 	gathered := seg.file.Tail() - seg.written.Load()
 	if gathered < min(behindBytes, l.o.SegmentBytes/8) || !l.fileMu.TryLock() {
 		return nil
 	}
 	defer l.fileMu.Unlock() // +checklocksignore: TryLock
+	err = errPanic
+	defer func() { err = l.failIf(err) }()
 	for {
 		s := l.noSync.unwritten
 		complete := s.frozen.Load()
-		if err := l.writeTo(s, s.file.Tail()); err != nil {
-			return l.fail(err)
-		}
-		if !complete {
-			return nil
+		if err := l.writeTo(s, s.file.Tail()); err != nil || !complete {
+			return err
 		}
 		l.noSync.unwritten = s.next
 	}
@@ -79,9 +78,11 @@ func (l *Log) writeTo(seg *Segment, end int64) error {
 // SyncSegments, in NoSync mode, makes whole segments durable. Give it the oldest segment that
 // is not flushed first, and every segment up to the last: a record that says that its segment
 // was synced proves that all segments before it are complete.
-func (l *Log) SyncSegments(segs []*Segment) error {
+func (l *Log) SyncSegments(segs []*Segment) (err error) {
 	l.fileMu.Lock()
 	defer l.fileMu.Unlock()
+	err = errPanic
+	defer func() { err = l.failIf(err) }()
 	for _, s := range segs {
 		if s.file == nil {
 			continue
@@ -89,7 +90,7 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 		// The active segment may get more records while it is synced.
 		complete := s.frozen.Load()
 		if err := l.syncTo(s, s.file.Tail()); err != nil {
-			return l.fail(err)
+			return err
 		}
 		if complete {
 			l.noteDurableLocked(s)
@@ -115,6 +116,14 @@ func (l *Log) noteDurableLocked(seg *Segment) {
 	if l.noSync.unwritten == seg {
 		l.noSync.unwritten = seg.next
 	}
+}
+
+// failIf fails the log if err is not nil.
+func (l *Log) failIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return l.fail(err)
 }
 
 // fail fails the log, unless it has failed.

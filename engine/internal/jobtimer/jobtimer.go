@@ -22,12 +22,19 @@ type Timer struct {
 // Start starts and logs the Timer of a job of the tree: a flush of memtables, or a
 // compaction if there are none.
 func Start(job *lsm.Job, memtables int, tree *lsm.Tree, now func() time.Time, logger *slog.Logger) *Timer {
+	started := false
+	defer func() {
+		if !started { // now or logger panics
+			job.Abort()
+		}
+	}()
 	t := &Timer{Job: job, memtables: memtables, tree: tree, now: now, logger: logger, begin: now(), before: tree.Counters()}
 	if memtables > 0 {
 		logger.Debug("flush begins", "memtables", memtables, "run", job.Run)
 	} else {
 		logger.Debug("compaction begins", "job", job.What, "inputs", Inputs(job.Inputs))
 	}
+	started = true
 	return t
 }
 

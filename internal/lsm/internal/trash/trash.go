@@ -28,14 +28,12 @@ type Trash struct {
 
 // Remove deletes a file. After a failure, the next Empty tries again. After Close it does nothing.
 func (t *Trash) Remove(number uint64) {
-	t.mu.Lock()
-	err := t.removeLocked(number)
-	t.mu.Unlock()
-	t.log(number, err)
+	t.log(number, t.remove(number))
 }
 
-// +checklocks:t.mu
-func (t *Trash) removeLocked(number uint64) error {
+func (t *Trash) remove(number uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock() // also if the FS panics
 	if t.closed {
 		return nil
 	}
@@ -60,13 +58,9 @@ func (t *Trash) Empty() {
 	t.mu.Lock()
 	numbers := t.numbers
 	t.numbers = nil
-	errs := make([]error, len(numbers))
-	for i, n := range numbers {
-		errs[i] = t.removeLocked(n)
-	}
 	t.mu.Unlock()
-	for i, n := range numbers {
-		t.log(n, errs[i])
+	for _, n := range numbers {
+		t.Remove(n)
 	}
 }
 
