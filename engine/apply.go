@@ -97,18 +97,23 @@ func (db *DB) beginWrite() (err error) {
 	if !db.writers.TryRLock() { // Close has it, or waits for it
 		return store.ErrClosed
 	}
+	if err = db.checkWrite(); err != nil {
+		db.writers.RUnlock()
+	}
+	return err
+}
+
+// checkWrite returns the error of a call that writes.
+func (db *DB) checkWrite() error {
 	switch {
 	case db.closed.Load():
-		err = store.ErrClosed
+		return store.ErrClosed
 	case db.opts.ReadOnly:
-		err = fmt.Errorf("%w: opened for reading", store.ErrReadOnly)
+		return fmt.Errorf("%w: opened for reading", store.ErrReadOnly)
 	case db.log.Failure() != nil:
-		err = fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
-	default:
-		return nil
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
 	}
-	db.writers.RUnlock()
-	return err
+	return nil
 }
 
 // +checklocksignore

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,12 @@ func (e BatchErrors) Unwrap() []error {
 // store.ErrClosed. A crash before ApplyBatches returns loses the last ones of the batches that
 // it had applied, each of them as a whole.
 //
-// Without batches it returns nil. It keeps no reference to batches after it returns.
+// Without batches the error is that of Apply for ctx and the database, or nil. It keeps no reference to batches after it returns.
 func (db *DB) ApplyBatches(ctx context.Context, table string, batches [][]store.Op) ([][]store.Result, error) {
 	g := group{db: db, table: table, batches: batches, results: make([][]store.Result, len(batches))}
+	if len(batches) == 0 {
+		return g.results, cmp.Or(ctx.Err(), db.checkWrite())
+	}
 	for g.next < len(batches) {
 		g.apply(ctx)
 	}

@@ -257,6 +257,7 @@ func TestStateBeforeArguments(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"Apply":          func() error { _, err := at.db.Apply(ctx, bad); return err },
 			"ApplyBatches":   func() error { _, err := at.db.ApplyBatches(ctx, bad, make([][]store.Op, 1)); return err },
+			"no batches":     func() error { _, err := at.db.ApplyBatches(ctx, bad, nil); return err },
 			"Load":           func() error { _, err := at.db.Load(ctx, bad, sequence(nil), engine.LoadOptions{}); return err },
 			"CreateTable":    func() error { return at.db.CreateTable(ctx, bad) },
 			"DeleteTable":    func() error { return at.db.DeleteTable(ctx, bad) },
