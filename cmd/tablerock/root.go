@@ -58,7 +58,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := checkArguments(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -66,6 +69,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "tablerock: "+pgbackend.Redact(text))
 	}
 	return exitCode(err)
+}
+
+// checkArguments checks the arguments before cobra parses them.
+func checkArguments(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return nil // cobra says so
+	}
+	if err := hint.NextFlag(cmd, rest); err != nil {
+		return usagef("%v", err)
+	}
+	return nil
 }
 
 func newRoot(a *app) *cobra.Command {

@@ -32,6 +32,36 @@ func Flag(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s; see %s --help", text, cmd.CommandPath())
 }
 
+// NextFlag returns an error if the argument of a flag is the next flag, in the arguments args of cmd: "--data --quiet" would be
+// a directory. An argument that looks like a flag follows an equals sign.
+func NextFlag(cmd *cobra.Command, args []string) error {
+	_ = cmd.InheritedFlags() // adds them to Flags
+	for i := 0; i+1 < len(args) && args[i] != "--"; i++ {
+		f := flagOf(cmd, args[i])
+		if f == nil || f.NoOptDefVal != "" {
+			continue
+		}
+		i++
+		name, _, _ := strings.Cut(args[i], "=")
+		if strings.HasPrefix(name, "--") && flagOf(cmd, name) != nil {
+			return fmt.Errorf("flag needs an argument: --%s; if %s is the argument and no flag, write --%s=%s; see %s --help",
+				f.Name, args[i], f.Name, args[i], cmd.CommandPath())
+		}
+	}
+	return nil
+}
+
+// flagOf returns the flag of cmd that arg names, nil if it names none.
+func flagOf(cmd *cobra.Command, arg string) *pflag.Flag {
+	if name, ok := strings.CutPrefix(arg, "--"); ok {
+		return cmd.Flags().Lookup(name)
+	}
+	if name, ok := strings.CutPrefix(arg, "-"); ok && len(name) == 1 {
+		return cmd.Flags().ShorthandLookup(name)
+	}
+	return nil
+}
+
 // flagsOf returns the flags that the help of cmd lists, with their dashes.
 func flagsOf(cmd *cobra.Command) []string {
 	var names []string
