@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -52,8 +53,10 @@ type ImportOptions struct {
 	// SkipBad skips rows that cannot be imported. The default is to stop at the first
 	// one.
 	SkipBad bool
-	Bad     func(*LineError)              // called for each skipped row
-	Ack     func(first, last int64) error // called with the lines of each acknowledged transaction
+	Bad     func(*LineError) // called for each skipped row
+	// Ack is called with the lines of each acknowledged transaction, once for the lines before, between
+	// and after rows that were skipped.
+	Ack func(first, last int64) error
 	// Progress is called after each transaction.
 	Progress func(Progress)
 	InFlight int // concurrent transactions, where Apply does not replace them; the default is 16
@@ -61,7 +64,7 @@ type ImportOptions struct {
 	// 4 MiB.
 	TransactionBytes int64
 	// CheapReads says that a read of the Store costs much less than a transaction. In an import with
-	// Insert, SkipBad and without Ack, reads then find the rows that exist.
+	// Insert and SkipBad, reads then find the rows that exist.
 	CheapReads bool
 	// Apply, if set, applies many transactions at a time in an import without SkipBad.
 	Apply ApplyFunc
@@ -164,6 +167,7 @@ const noRow = int64(1) << 62
 type transaction struct {
 	ops       []store.Op
 	lines     []lineRange // of each op
+	skipped   []int64     // lines of rows among them that skipExisting has skipped
 	number    int64       // of the first row, from 1 on: several rows may be in one line
 	bytes     int64
 	ascending bool // the RowKeys are in ascending order
@@ -171,6 +175,20 @@ type transaction struct {
 	// done is closed when this transaction ends.
 	previous *transaction
 	done     chan struct{}
+}
+
+// stored returns the lines without those of skipped rows.
+func (tx *transaction) stored() []lineRange {
+	runs := []lineRange{tx.lines[0]}
+	for i, l := range tx.lines[1:] {
+		before := tx.lines[i].last
+		if slices.ContainsFunc(tx.skipped, func(n int64) bool { return before < n && n < l.first }) {
+			runs = append(runs, l)
+		} else {
+			runs[len(runs)-1].last = l.last
+		}
+	}
+	return runs
 }
 
 // lineRange is the first and last line of a record.
@@ -322,13 +340,13 @@ func (im *importer) run(tx *transaction) {
 	end, line, most := len(tx.ops), (*LineError)(nil), len(tx.ops)
 	for len(tx.ops) > 0 && tx.number < im.failedAt.Load() {
 		if end > 0 {
-			bad, err := im.apply(&transaction{ops: tx.ops[:end], lines: tx.lines[:end]})
+			bad, err := im.apply(&transaction{ops: tx.ops[:end], lines: tx.lines[:end], skipped: tx.skipped})
 			if err != nil && (bad < 0 || !im.o.SkipBad) {
 				im.fail(tx.number+int64(max(bad, 0)), err)
 				break
 			}
 			if errors.As(err, &line) {
-				if end = bad; im.byReads() && errors.Is(err, store.ErrEntityExists) {
+				if end = bad; im.o.CheapReads && errors.Is(err, store.ErrEntityExists) {
 					if !im.skipExisting(tx) {
 						break
 					}
@@ -358,10 +376,6 @@ func (im *importer) run(tx *transaction) {
 	close(tx.done)
 }
 
-// byReads reports whether reads find the rows that exist. The lines of a transaction without them are
-// no range for Ack.
-func (im *importer) byReads() bool { return im.o.CheapReads && im.o.Ack == nil }
-
 // skipExisting skips the rows of tx that exist, unless an error ends the import.
 func (im *importer) skipExisting(tx *transaction) bool {
 	kept := 0
@@ -370,6 +384,7 @@ func (im *importer) skipExisting(tx *transaction) bool {
 		switch err := im.st.View(im.ctx, im.table, key, func(edm.Row) error { return nil }); {
 		case err == nil:
 			im.skip(im.r.lineError(tx.lines[i], rowError(store.ErrEntityExists, key)))
+			tx.skipped = append(tx.skipped, tx.lines[i].first)
 		case errors.Is(err, store.ErrEntityNotFound):
 			tx.ops[kept], tx.lines[kept] = tx.ops[i], tx.lines[i]
 			kept++
@@ -394,7 +409,7 @@ func (im *importer) apply(tx *transaction) (bad int, err error) {
 func (im *importer) finish(tx *transaction, err error) (bad int, _ error) {
 	first, last := tx.lines[0].first, tx.lines[len(tx.lines)-1].last
 	if err == nil {
-		return -1, im.acknowledge(first, last, len(tx.ops))
+		return -1, im.acknowledge(tx.stored(), len(tx.ops))
 	}
 	if stop := im.ctx.Err(); stop != nil && errors.Is(err, stop) {
 		return -1, stop
@@ -406,15 +421,19 @@ func (im *importer) finish(tx *transaction, err error) (bad int, _ error) {
 	return op.Index, im.r.lineError(tx.lines[op.Index], rowError(op.Err, tx.ops[op.Index].Entity.Key))
 }
 
-func (im *importer) acknowledge(first, last int64, rows int) error {
+// acknowledge notes that a transaction of the lines is stored.
+func (im *importer) acknowledge(lines []lineRange, rows int) error {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.progress.Rows += int64(rows)
 	im.progress.Transactions++
 	im.progress.Bytes, im.progress.Read = im.r.Bytes(), im.valid.Load()
-	if im.o.Ack != nil && im.ackErr == nil {
-		if err := im.o.Ack(first, last); err != nil {
-			im.ackErr = fmt.Errorf("write acknowledgement of lines %d to %d: %w", first, last, err)
+	for _, l := range lines {
+		if im.o.Ack == nil || im.ackErr != nil {
+			break
+		}
+		if err := im.o.Ack(l.first, l.last); err != nil {
+			im.ackErr = fmt.Errorf("write acknowledgement of lines %d to %d: %w", l.first, l.last, err)
 		}
 	}
 	if im.ackErr != nil {

@@ -69,11 +69,9 @@ type importResult struct {
 
 func importText(ctx context.Context, st store.Store, text string, o transfer.ImportOptions) importResult {
 	var got importResult
-	if !o.CheapReads { // it has no effect with Ack
-		o.Ack = func(first, last int64) error {
-			got.acks = append(got.acks, fmt.Sprintf("%d-%d", first, last))
-			return nil
-		}
+	o.Ack = func(first, last int64) error {
+		got.acks = append(got.acks, fmt.Sprintf("%d-%d", first, last))
+		return nil
 	}
 	o.Bad = func(e *transfer.LineError) { got.skipped = append(got.skipped, e.Error()) }
 	r := transfer.NewReader(strings.NewReader(text), transfer.ReadOptions{Name: "f", Format: transfer.CSV})
@@ -331,6 +329,13 @@ func TestImportSkipsByReads(t *testing.T) {
 		got := importText(t.Context(), r, rows(keys[first:]...), transfer.ImportOptions{Mode: transfer.Insert, SkipBad: true, CheapReads: true})
 		if p := got.progress; got.err != nil || p.Rows != 200 || p.Skipped != int64(200-first) || len(contents(t, r)) != 400 {
 			t.Errorf("from row %d: progress %+v, %d stored, error %v; want 200 rows, and the others skipped", first, p, len(contents(t, r)), got.err)
+		}
+		var acks []string
+		for i := 1 - first; i < len(keys)-first; i += 2 {
+			acks = append(acks, fmt.Sprintf("%d-%d", i+2, i+2)) // below the header
+		}
+		if slices.Sort(acks); !slices.Equal(got.acks, acks) {
+			t.Errorf("from row %d: acknowledged lines %q, want %q", first, got.acks, acks)
 		}
 		if len(got.skipped) != 200-first || sent > 8 {
 			t.Errorf("from row %d: %d rows are reported, %d transactions sent; want 4, each at most twice", first, len(got.skipped), sent)
