@@ -33,7 +33,7 @@ func (db *DB) newSnapshot() *snapshot {
 	s.db = db
 	db.log.Register(func(seq uint64, empty emptyrange.List) { s.seq, s.catalog, s.empty = seq, db.catalog.Load(), empty })
 	if s.state = db.state.Pin(s.seq); s.state == nil {
-		db.log.Unregister(s.seq)
+		db.unregister(s.seq)
 		return nil
 	}
 	return s
@@ -41,7 +41,19 @@ func (db *DB) newSnapshot() *snapshot {
 
 func (s *snapshot) release() {
 	s.state.Unpin(s.seq)
-	s.db.log.Unregister(s.seq)
+	s.db.unregister(s.seq)
+}
+
+// unregister ends the registration of seq. It wakes the worker if compactions may have kept entries
+// for it: files have entries that it does not see, or tables were dropped since. A later flush would
+// wake the worker too, but there may be none for long.
+func (db *DB) unregister(seq uint64) {
+	if !db.log.Unregister(seq) {
+		return
+	}
+	if s := db.state.Load(); s != nil && seq < max(s.Version.MaxSeq(), db.drops.Last()) {
+		db.wakeWorker()
+	}
 }
 
 // Snapshot is the database at one instant. It keeps old versions and dropped tables on disk,
@@ -108,7 +120,7 @@ func (s *Snapshot) Tables(ctx context.Context, from string, limit int) ([]store.
 // Close releases what the snapshot keeps. It returns nil, also when it is called again.
 func (s *Snapshot) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
-		s.s.db.log.Unregister(s.s.seq)
+		s.s.db.unregister(s.s.seq)
 	}
 	return nil
 }

@@ -25,9 +25,13 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 // however large the table is; compactions free the space later. The errors are
 // store.ErrTableNotFound, an *edm.Error for an illegal name, and those of Apply.
 func (db *DB) DeleteTable(ctx context.Context, table string) error {
-	return db.changeCatalog(ctx, space.Drop, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {
+	err := db.changeCatalog(ctx, space.Drop, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {
 		return c.Drop(table)
 	})
+	if err == nil {
+		db.wakeWorker() // which removes the files
+	}
+	return err
 }
 
 // Tables lists at most limit tables, 0 for all, in the order of their folded names

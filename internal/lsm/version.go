@@ -19,6 +19,7 @@ type Version struct {
 	runs runs.List
 	// overlap is the greatest number of runs that overlap at a key.
 	overlap int
+	maxSeq  uint64
 	refs    atomic.Int64
 }
 
@@ -28,8 +29,16 @@ func newVersion(t *Tree, ssts []*runs.SST) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Version{tree: t, runs: list, overlap: list.Overlap()}, nil
+	v := &Version{tree: t, runs: list, overlap: list.Overlap()}
+	for _, s := range ssts {
+		v.maxSeq = max(v.maxSeq, s.Meta.MaxSeq)
+	}
+	return v, nil
 }
+
+// MaxSeq returns the greatest sequence number of an entry, 0 if compactions have found that no
+// reader needs them.
+func (v *Version) MaxSeq() uint64 { return v.maxSeq }
 
 // refFiles adds the references of v to its files. v then has one reference.
 func (v *Version) refFiles() {

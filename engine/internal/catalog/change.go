@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -92,6 +93,7 @@ type Drops struct {
 	seqs map[uint32]uint64 // by table id
 	// +checklocks:mu
 	most int // length of seqs at which final drops are forgotten
+	last atomic.Uint64
 }
 
 // minDrops is the least length of Drops at which final drops are forgotten.
@@ -113,7 +115,11 @@ func (d *Drops) Add(id uint32, seq, final uint64) {
 		d.most = max(minDrops, 2*len(d.seqs))
 	}
 	d.seqs[id] = seq
+	d.last.Store(max(d.last.Load(), seq))
 }
+
+// Last returns the sequence number of the last drop since Open, 0 if there was none. It takes no lock.
+func (d *Drops) Last() uint64 { return d.last.Load() }
 
 // Seq returns the sequence number at which a table was dropped, 0 if that was
 // before Open or is forgotten.

@@ -33,7 +33,8 @@ func (r *registry) add(seq uint64) {
 	r.top.Store(r.seqs[len(r.seqs)-1])
 }
 
-func (r *registry) remove(seq uint64) {
+// remove undoes one add. It reports whether no reader is left at seq or an older number.
+func (r *registry) remove(seq uint64) (oldest bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i, ok := slices.BinarySearch(r.seqs, seq); ok {
@@ -44,6 +45,7 @@ func (r *registry) remove(seq uint64) {
 		top = r.seqs[n-1]
 	}
 	r.top.Store(top)
+	return len(r.seqs) == 0 || r.seqs[0] > seq
 }
 
 // Register calls at with the published sequence number, which is not inside a
@@ -56,8 +58,9 @@ func (l *Log) Register(at func(seq uint64, empty emptyrange.List)) {
 	at(l.applied, l.empty)
 }
 
-// Unregister undoes one Register that gave seq.
-func (l *Log) Unregister(seq uint64) { l.readers.remove(seq) }
+// Unregister undoes one Register that gave seq. It reports whether no reader is left at seq or
+// an older number.
+func (l *Log) Unregister(seq uint64) (oldest bool) { return l.readers.remove(seq) }
 
 // Registered returns the registered sequence numbers, ascending, each once.
 func (l *Log) Registered() []uint64 {
