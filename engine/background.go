@@ -9,13 +9,18 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
+	"github.com/tablerock-db/tablerock/engine/internal/retry"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// retryAfter is how long the background goroutine waits after a failure.
-const retryAfter = time.Second
+const (
+	// retryAfter is how long the background goroutine waits after a failure. After each compaction
+	// that fails, as it always does because of damage, it waits twice as long, up to maxRetryAfter.
+	retryAfter    = time.Second
+	maxRetryAfter = time.Minute
+)
 
 // worker does the background work: it flushes frozen memtables and compacts
 // runs, one bounded step at a time.
@@ -48,9 +53,12 @@ type worker struct {
 	// work counts the reasons to look for work.
 	// +checklocks:mu
 	work uint64
-	// err is the error of the last step, nil after one that succeeded.
+	// err is the error of the last step, nil after one that succeeded. With compactionFailed it is that
+	// of the last compaction, and flushes go on.
 	// +checklocks:mu
 	err error
+	// +checklocks:mu
+	compactionFailed bool
 	// reclaimed is the value of space.Gate.Freed up to which space was reclaimed.
 	// +checklocks:mu
 	reclaimed uint64
@@ -59,8 +67,8 @@ type worker struct {
 	failures uint64
 	// +checklocks:mu
 	stopped bool
-	// retry ends the pause after a failure.
-	retry chan struct{}
+	// retry ends the pause after a failure. woken is signalled when there may be work.
+	retry, woken chan struct{}
 	// stop cancels the step under way.
 	stop context.CancelFunc
 	done chan struct{}
@@ -72,7 +80,7 @@ func (db *DB) startWorker() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.work.stop = cancel
 	db.work.done = make(chan struct{})
-	db.work.retry = make(chan struct{}, 1)
+	db.work.retry, db.work.woken = make(chan struct{}, 1), make(chan struct{}, 1)
 	if db.opts.Testing.Manual || db.opts.ReadOnly {
 		close(db.work.done)
 		return
@@ -118,6 +126,7 @@ func (w *worker) abortCompaction() {
 func (db *DB) runWorker(ctx context.Context) {
 	w := &db.work
 	seen := uint64(0)
+	pause := retry.Pause{Least: retryAfter, Most: maxRetryAfter, After: db.opts.Testing.Clock.AfterFunc, End: w.retry}
 	for {
 		worked, err := db.step(ctx)
 		w.mu.Lock()
@@ -125,29 +134,47 @@ func (db *DB) runWorker(ctx context.Context) {
 			w.cond.Wait()
 		}
 		seen = w.work
-		stopped := w.stopped
+		stopped, flushes := w.stopped, w.compactionFailed
 		w.mu.Unlock()
 		if stopped || ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			db.opts.Logger.Error("background work failed", "cause", err)
-			db.pause(ctx, retryAfter)
+		}
+		switch {
+		case err == nil && !worked:
+			pause.Reset()
+		case err != nil && flushes:
+			pause.Wait(ctx, w.woken, func() error { return db.flushInPause(ctx) })
+		case err != nil:
+			pause.WaitLeast(ctx)
 		}
 	}
 }
 
-// pause returns after d, when ctx ends, or when worker.retry is signalled.
-func (db *DB) pause(ctx context.Context, d time.Duration) {
-	fired := make(chan struct{})
-	stop := db.opts.Testing.Clock.AfterFunc(d, func() { close(fired) })
-	select {
-	case <-fired:
-	case <-db.work.retry:
-		stop()
-	case <-ctx.Done():
-		stop()
+// flushInPause is a step that only flushes, because a compaction has failed.
+func (db *DB) flushInPause(ctx context.Context) error {
+	w := &db.work
+	w.stepMu.Lock()
+	defer w.stepMu.Unlock()
+	_, err := db.flushStep(ctx)
+	w.end(ctx, err, false)
+	return err
+}
+
+// end notes the error of a step, which compacted or did other work.
+func (w *worker) end(ctx context.Context, err error, compacted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil && (compacted || !w.compactionFailed):
+		w.err, w.compactionFailed = nil, false
+	case err != nil && ctx.Err() == nil: // not the end of a caller's ctx
+		w.err, w.compactionFailed = err, compacted && !space.NoSpace(err)
+		w.failures++
 	}
+	w.cond.Broadcast()
 }
 
 // wakeWorker tells the worker that there may be work.
@@ -156,6 +183,10 @@ func (db *DB) wakeWorker() {
 	db.work.work++
 	db.work.cond.Broadcast()
 	db.work.mu.Unlock()
+	select {
+	case db.work.woken <- struct{}{}:
+	default:
+	}
 }
 
 // Step is a test hook: it does one bounded step of background work and reports whether there was any. With TestHooks.Manual
@@ -179,28 +210,11 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	defer w.stepMu.Unlock()
 	ended := false
 	defer db.log.FailUnless(&ended)
-	worked, err = db.stepLocked(ctx)
-	w.mu.Lock()
-	if err == nil || ctx.Err() == nil { // not the end of a caller's ctx
-		if w.err = err; err != nil {
-			w.failures++
-		}
-	}
-	if worked || err != nil {
-		w.cond.Broadcast()
-	}
-	w.mu.Unlock()
-	ended = true
-	return worked, err
-}
-
-// +checklocks:db.work.stepMu
-func (db *DB) stepLocked(ctx context.Context) (worked bool, err error) {
-	w := &db.work
 	db.state.Retire() // those that rotated and Load have replaced
 	worked, err = db.flushStep(ctx)
-	full := db.gate.Full() || !db.gate.Reserve.Full()
+	full, compacts := db.gate.Full() || !db.gate.Reserve.Full(), false
 	if !worked && (err == nil || space.NoSpace(err)) && (w.compaction != nil || !full && err == nil) {
+		compacts = true
 		worked, err = db.compactionStep(ctx)
 	}
 	if space.NoSpace(err) || err == nil && !worked && full {
@@ -211,6 +225,8 @@ func (db *DB) stepLocked(ctx context.Context) (worked bool, err error) {
 	if worked && !db.gate.Reserve.Full() {
 		_ = db.gate.Reserve.Refill() // another program could take the space
 	}
+	w.end(ctx, err, compacts)
+	ended = true
 	return worked, err
 }
 

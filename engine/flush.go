@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -146,21 +145,7 @@ func (db *DB) Flush(ctx context.Context) error {
 		return err
 	}
 	defer db.endWrite()
-	return jobError(db.flush(ctx))
-}
-
-// jobError returns err, the error of a job that a caller waits for, with the error of package
-// store that says what it means.
-func jobError(err error) error {
-	for _, said := range []error{store.ErrNoSpace, store.ErrReadOnly, store.ErrOutcomeUnknown} {
-		if errors.Is(err, said) {
-			return err
-		}
-	}
-	if space.NoSpace(err) || errors.Is(err, lsm.ErrInDoubt) {
-		return space.Refusal(err)
-	}
-	return err
+	return space.JobError(db.flush(ctx))
 }
 
 func (db *DB) flush(ctx context.Context) error {
@@ -193,7 +178,7 @@ func (db *DB) Compact(ctx context.Context) error {
 	}
 	defer db.endWrite()
 	ctx, stop := db.closing.Until(ctx)
-	return stop(jobError(db.compact(ctx)))
+	return stop(space.JobError(db.compact(ctx)))
 }
 
 func (db *DB) compact(ctx context.Context) error {

@@ -113,7 +113,7 @@ func (l *load) failure(err error) error {
 	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
 		db.gate.NoteFull()
 	}
-	return jobError(err)
+	return space.JobError(err)
 }
 
 // check returns the error for which the load cannot go on.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/budget"
@@ -26,27 +25,21 @@ func (db *DB) throttle(ctx context.Context, use space.Use) error {
 	if cause == "" {
 		return nil
 	}
-	if db.stalls.Enter(db.opts.Testing.Clock.Now()) {
-		db.opts.Logger.Info("write stall begins", "cause", cause)
-	}
 	if db.gate.Full() {
 		db.gate.NoteFreed() // on a full disk only a reclaim compacts
 	}
-	defer func() {
-		if d, last := db.stalls.Leave(db.opts.Testing.Clock.Now()); last {
-			db.opts.Logger.Info("write stall ended", "cause", cause, "seconds", d.Seconds())
-		}
-	}()
 	wait := db.waitWhileBehind
 	if db.opts.Testing.Manual {
 		wait = db.stepWhileBehind
+	} else if err := db.refusal(ctx, cause); err != nil { // it waits for nothing, so there is no stall to count and to log
+		return use.Refusal(err)
 	}
-	err := wait(ctx)
-	if use.Frees() && errors.Is(err, store.ErrNoSpace) {
-		return nil
-	}
-	return err
+	defer db.stalls.Begin(cause, db.opts.Testing.Clock.Now, db.opts.Logger)()
+	return use.Refusal(wait(ctx))
 }
+
+// waitsForFlush is the result of stallCause for which a compaction that fails does not matter.
+const waitsForFlush = "memtables wait for a flush"
 
 // stallCause returns why writers must wait, "" if they need not.
 func (db *DB) stallCause() string {
@@ -58,7 +51,7 @@ func (db *DB) stallCause() string {
 	case s == nil:
 		return ""
 	case len(s.Mems) > budget.MaxFrozen:
-		return "memtables wait for a flush"
+		return waitsForFlush
 	case db.runs.Load() >= limit:
 		return "runs wait for a compaction"
 	}
@@ -95,18 +88,34 @@ func (db *DB) waitWhileBehind(ctx context.Context) error {
 	defer w.wakeAfter(ctx)()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for db.stallCause() != "" {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case db.closing.Begun():
-			return store.ErrClosed
-		case db.log.Failure() != nil:
-			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
-		case w.err != nil:
-			return space.Refusal(w.err)
+	for cause := db.stallCause(); cause != ""; cause = db.stallCause() {
+		if err := db.refusalLocked(ctx, cause); err != nil {
+			return err
 		}
 		w.cond.Wait()
+	}
+	return nil
+}
+
+// refusal returns the error of a write that would wait in vain because of a result of stallCause.
+func (db *DB) refusal(ctx context.Context, cause string) error {
+	db.work.mu.Lock()
+	defer db.work.mu.Unlock()
+	return db.refusalLocked(ctx, cause)
+}
+
+// +checklocks:db.work.mu
+func (db *DB) refusalLocked(ctx context.Context, cause string) error {
+	w := &db.work
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case db.closing.Begun():
+		return store.ErrClosed
+	case db.log.Failure() != nil:
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
+	case w.err != nil && !(w.compactionFailed && cause == waitsForFlush):
+		return space.Refusal(w.err)
 	}
 	return nil
 }

@@ -76,6 +76,15 @@ const (
 // Frees reports whether the use makes space free.
 func (u Use) Frees() bool { return u != Write }
 
+// Refusal returns err, the error of a wait before a write. It is nil if the disk is full and the write
+// makes space free.
+func (u Use) Refusal(err error) error {
+	if u.Frees() && errors.Is(err, store.ErrNoSpace) {
+		return nil
+	}
+	return err
+}
+
 // Volume returns the volume of a directory, and false if the file system cannot tell
 // or has no limit.
 func Volume(fsys vfs.FS, dir string) (vfs.Space, bool) {
@@ -338,4 +347,18 @@ func Refusal(err error) error {
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
 	return fmt.Errorf("%w: background work fails: %w", store.ErrReadOnly, err)
+}
+
+// JobError returns err, the error of a flush or a compaction that a caller waits for, with the error of
+// package store that says what it means.
+func JobError(err error) error {
+	for _, said := range []error{store.ErrNoSpace, store.ErrReadOnly, store.ErrOutcomeUnknown} {
+		if errors.Is(err, said) {
+			return err
+		}
+	}
+	if NoSpace(err) || errors.Is(err, lsm.ErrInDoubt) {
+		return Refusal(err)
+	}
+	return err
 }

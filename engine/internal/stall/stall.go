@@ -2,6 +2,7 @@
 package stall
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -19,8 +20,21 @@ type Counter struct {
 	total time.Duration // of the stalls that have ended
 }
 
-// Enter adds a waiting writer and reports whether it is the first.
-func (s *Counter) Enter(now time.Time) (first bool) {
+// Begin notes that a writer waits because of cause, until it calls end. It logs a stall when that
+// begins and when it ends.
+func (s *Counter) Begin(cause string, now func() time.Time, log *slog.Logger) (end func()) {
+	if s.enter(now()) {
+		log.Info("write stall begins", "cause", cause)
+	}
+	return func() {
+		if d, last := s.leave(now()); last {
+			log.Info("write stall ended", "cause", cause, "seconds", d.Seconds())
+		}
+	}
+}
+
+// enter adds a waiting writer and reports whether it is the first.
+func (s *Counter) enter(now time.Time) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting++
@@ -32,8 +46,8 @@ func (s *Counter) Enter(now time.Time) (first bool) {
 	return true
 }
 
-// Leave removes a waiting writer. If it was the last, the stall took d.
-func (s *Counter) Leave(now time.Time) (d time.Duration, last bool) {
+// leave removes a waiting writer. If it was the last, the stall took d.
+func (s *Counter) leave(now time.Time) (d time.Duration, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting--
