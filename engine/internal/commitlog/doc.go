@@ -105,5 +105,5 @@
 // time stamp must never be given out twice, also not after a crash that loses its record, the
 // manifest states in advance which time stamps may have been given out (Options.Reserve).
 //
-// The order of locks is in engine/locks.go.
+// The order of locks is in docs/design.md.
 package commitlog
