@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sort"
 	"testing"
 
@@ -20,14 +21,16 @@ func TestQueueFromStart(t *testing.T) {
 		t.Skip("a bound of a count, which the race detector does not change")
 	}
 	for _, reverse := range []bool{false, true} {
-		for _, beside := range []bool{false, true} {
-			t.Run(fmt.Sprintf("reverse=%t/beside=%t", reverse, beside), func(t *testing.T) { testQueue(t, reverse, beside) })
+		for _, page := range []int{100, 400} { // the cursor walks, or looks for windows first
+			for _, beside := range []bool{false, true} {
+				t.Run(fmt.Sprintf("reverse=%t/page=%d/beside=%t", reverse, page, beside), func(t *testing.T) { testQueue(t, reverse, page, beside) })
+			}
 		}
 	}
 }
 
-func testQueue(t *testing.T, reverse, beside bool) {
-	const rows, page = 120_000, 100
+func testQueue(t *testing.T, reverse bool, page int, beside bool) {
+	const rows = 120_000
 	must := func(what string, err error) {
 		t.Helper()
 		if err != nil {
@@ -51,7 +54,7 @@ func testQueue(t *testing.T, reverse, beside bool) {
 	must("Load", err)
 	most, limit := 0, page+64
 	if beside {
-		limit = rows / 10
+		limit = rows / 1000 * page
 	}
 	for deleted := 0; deleted < rows; deleted += page {
 		if !beside {
@@ -68,8 +71,10 @@ func testQueue(t *testing.T, reverse, beside bool) {
 		}
 		must("Query", c.Err())
 		must("Close", c.Close())
-		_, err := db.Apply(ctx, table, ops...)
-		must("Apply", err)
+		for some := range slices.Chunk(ops, 100) {
+			_, err := db.Apply(ctx, table, some...)
+			must("Apply", err)
+		}
 		for worked := true; worked; {
 			worked, err = db.Step(ctx)
 			must("Step", err)

@@ -66,21 +66,18 @@ func (l List) With(lower, upper []byte, seq uint64) List {
 	return List{ranges}
 }
 
-// Without returns l without key, of which it keeps no reference.
+// Without returns l without the range that contains key, of which it keeps no reference. It keeps the
+// part before key, where a query that begins there ends.
 func (l List) Without(key []byte) List {
 	i := l.after(key)
 	if i == len(l.ranges) || bytes.Compare(key, l.ranges[i].lower) < 0 {
 		return l
 	}
-	r := l.ranges[i]
-	ranges := slices.Clone(l.ranges[:i])
-	if bytes.Compare(r.lower, key) < 0 {
-		ranges = append(ranges, keyRange{r.lower, bytes.Clone(key), r.seq})
+	ranges := slices.Clone(l.ranges)
+	if ranges[i].upper = bytes.Clone(key); bytes.Equal(ranges[i].lower, key) {
+		ranges = slices.Delete(ranges, i, i+1)
 	}
-	if next := append(bytes.Clone(key), 0); bytes.Compare(next, r.upper) < 0 && len(ranges)+len(l.ranges)-i <= maxRanges {
-		ranges = append(ranges, keyRange{next, r.upper, r.seq})
-	}
-	return List{append(ranges, l.ranges[i+1:]...)}
+	return List{ranges}
 }
 
 // Empty reports whether l has no range.

@@ -178,10 +178,16 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 func (c *Cursor) begin() {
 	c.pos, c.win.sought = beforeRange, false
 	if len(c.rest) > 0 {
-		if c.at = c.rest[0].lower; c.q.Reverse {
-			c.at = c.rest[0].upper
-		}
+		c.at = c.start(c.rest[0])
 	}
+}
+
+// start returns the bound of r at which the query begins.
+func (c *Cursor) start(r keyRange) []byte {
+	if c.q.Reverse {
+		return r.upper
+	}
+	return r.lower
 }
 
 // Failed returns a cursor without rows whose Err is err.
@@ -316,7 +322,7 @@ func (c *Cursor) advance() bool {
 			// A tombstone has no row.
 			if c.next = c.it.Row(); c.next != nil {
 				if sought && passed >= minEmptyRange && c.matcher == nil {
-					c.foundEmpty(c.rest[0], c.at, c.it.Key())
+					c.foundEmpty(c.rest[0], c.it.Key())
 				}
 				if c.deleted.tombstones > 0 {
 					c.deleted.end(c.data, c.q.Reverse)
@@ -337,7 +343,7 @@ func (c *Cursor) advance() bool {
 			return false
 		}
 		if sought && passed >= minEmptyRange && c.matcher == nil {
-			c.foundEmpty(c.rest[0], c.at, nil)
+			c.foundEmpty(c.rest[0], nil)
 		}
 		c.deleted.end(c.data, c.q.Reverse)
 		c.rest = c.rest[1:]

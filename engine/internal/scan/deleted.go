@@ -38,13 +38,15 @@ func (d *deletedRange) end(data Data, reverse bool) {
 	d.tombstones = 0
 }
 
-// foundEmpty tells the data that a range has no entity from the key at, where the query began, to that of
-// the entity with the internal key next, or to the end of the range if next is nil.
-func (c *Cursor) foundEmpty(r keyRange, at, next []byte) {
-	if c.q.Reverse {
-		r.upper = at
-	} else {
-		r.lower = at
+// foundEmpty tells the data that a range has no entity from its start, or if the query has returned some already from
+// the key that was sought last, to that of the entity with the internal key next, or to its end if next is nil.
+func (c *Cursor) foundEmpty(r keyRange, next []byte) {
+	switch {
+	case c.returned == 0: // a query without a filter has passed none, and a probe seeks the start
+	case c.q.Reverse:
+		r.upper = c.at
+	default:
+		r.lower = c.at
 	}
 	switch user := next[:max(0, len(next)-codec.TrailerLen)]; {
 	case next == nil:
@@ -65,15 +67,15 @@ func (c *Cursor) probe() {
 	}
 	it := entries(c.data, c.first.lower, c.first.upper)
 	defer func() { _ = it.Close() }()
-	at, seek, step := c.first.lower, it.SeekGE, it.Next
+	seek, step := it.SeekGE, it.Next
 	if c.q.Reverse {
-		at, seek, step = c.first.upper, it.SeekLT, it.Prev
+		seek, step = it.SeekLT, it.Prev
 	}
 	passed := 0
-	for ok := seek(at); ok; ok = step() {
+	for ok := seek(c.start(c.first)); ok; ok = step() {
 		if it.Row() != nil {
 			if passed >= minEmptyRange {
-				c.foundEmpty(c.first, at, it.Key())
+				c.foundEmpty(c.first, it.Key())
 			}
 			return
 		}
@@ -82,6 +84,6 @@ func (c *Cursor) probe() {
 		}
 	}
 	if passed >= minEmptyRange && it.Err() == nil {
-		c.foundEmpty(c.first, at, nil)
+		c.foundEmpty(c.first, nil)
 	}
 }
