@@ -41,7 +41,7 @@ func TestEmptyRanges(t *testing.T) {
 const (
 	emptyTable      = "Queue"
 	emptyPartitions = 3
-	emptyRows       = 200
+	emptyRows       = 300
 )
 
 type emptyModel struct {
@@ -135,10 +135,10 @@ func (m *emptyModel) deleteRange() {
 		from, to = 0, emptyPartitions-1
 	}
 	for p := from; p <= to; p++ {
-		first, last := m.r.IntN(emptyRows/4), m.r.IntN(emptyRows)
+		first, last := m.r.IntN(emptyRows/2), m.r.IntN(emptyRows)
 		for row := range emptyRows {
 			key := emptyKey(p, row)
-			if _, ok := m.rows[key]; !ok || row < first || row > last && p == to {
+			if _, ok := m.rows[key]; !ok || row < first && p == from || row > last && p == to {
 				continue
 			}
 			_, err := m.db.Apply(m.t.Context(), emptyTable, store.Delete(key, store.Any))
@@ -181,7 +181,7 @@ func (m *emptyModel) query(query func(store.Query) store.Cursor, rows map[edm.Ke
 	least := int64(m.r.IntN(int(m.next) + 2))
 	texts := []string{
 		"", "", "PartitionKey eq 'P'", "PartitionKey eq 'P' and N ge X", "N ge X", "N lt X", "PartitionKey ge 'P'",
-		"PartitionKey eq 'P' and RowKey lt '150'", "PartitionKey eq 'a' and RowKey ge '050' or PartitionKey eq 'c'",
+		"PartitionKey eq 'P' and RowKey lt '250'", "PartitionKey eq 'a' and RowKey ge '050' or PartitionKey eq 'c'",
 	}
 	text := strings.NewReplacer("'P'", "'"+partition+"'", "X", fmt.Sprint(least)).Replace(texts[m.r.IntN(len(texts))])
 	q := store.Query{Limit: []int{0, 1, 3, 100}[m.r.IntN(4)], Reverse: m.r.IntN(2) == 0}

@@ -1,6 +1,6 @@
 // Package emptyrange remembers ranges of keys in which queries found no entity. A table that is
-// used as a queue is read and deleted at its start: a query would pass the tombstone of each entity
-// deleted there until a compaction drops it, and here it begins behind them.
+// used as a queue is read and deleted at its start: each query would pass the tombstones of all
+// entities deleted there until a compaction drops them, and so it leaves them out.
 package emptyrange
 
 import (
@@ -69,11 +69,10 @@ func (l List) With(lower, upper []byte, seq uint64) List {
 // Without returns l without the range that contains key, of which it keeps no reference. It keeps the
 // part before key, where a query that begins there ends.
 func (l List) Without(key []byte) List {
-	i := l.after(key)
-	if i == len(l.ranges) || bytes.Compare(key, l.ranges[i].lower) < 0 {
+	if _, _, ok := l.Around(key); !ok {
 		return l
 	}
-	ranges := slices.Clone(l.ranges)
+	i, ranges := l.after(key), slices.Clone(l.ranges)
 	if ranges[i].upper = bytes.Clone(key); bytes.Equal(ranges[i].lower, key) {
 		ranges = slices.Delete(ranges, i, i+1)
 	}
@@ -83,12 +82,21 @@ func (l List) Without(key []byte) List {
 // Empty reports whether l has no range.
 func (l List) Empty() bool { return len(l.ranges) == 0 }
 
+// Around returns the range of l that contains key, if there is one.
+func (l List) Around(key []byte) (lower, upper []byte, ok bool) {
+	i := l.after(key)
+	if i == len(l.ranges) || bytes.Compare(key, l.ranges[i].lower) < 0 {
+		return nil, nil, false
+	}
+	return l.ranges[i].lower, l.ranges[i].upper, true
+}
+
 // Trim returns [lower, upper) without the ranges of l at its ends: the bounds are those given, or
 // parts of l, which must not be changed. If nothing is left, the new lower is not below the new
 // upper.
 func (l List) Trim(lower, upper []byte) (newLower, newUpper []byte) {
-	if i := l.after(lower); i < len(l.ranges) && bytes.Compare(l.ranges[i].lower, lower) <= 0 {
-		lower = l.ranges[i].upper
+	if _, end, ok := l.Around(lower); ok {
+		lower = end
 	}
 	i := sort.Search(len(l.ranges), func(i int) bool { return bytes.Compare(l.ranges[i].upper, upper) >= 0 })
 	if i < len(l.ranges) && bytes.Compare(l.ranges[i].lower, upper) < 0 {

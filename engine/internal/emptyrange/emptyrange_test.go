@@ -74,6 +74,12 @@ func testListIsEmpty(t *testing.T, r *rand.Rand) {
 		if len(held) > 20 {
 			held = held[10:]
 		}
+		for k := range keys {
+			lower, upper, ok := now.list.Around(key(k))
+			if ok && (now.has[k] || bytes.Compare(key(k), lower) < 0 || bytes.Compare(key(k), upper) >= 0) {
+				t.Fatalf("Around(%q) is %q, %q; the key has an entity: %t", key(k), lower, upper, now.has[k])
+			}
+		}
 		for _, v := range []version{held[r.IntN(len(held))], now} {
 			i, j := r.IntN(keys), r.IntN(keys)
 			lower, upper := v.list.Trim(key(i), key(j))

@@ -26,7 +26,7 @@ type Data interface {
 	// upper), which it must not keep. It is called for 256 tombstones and more.
 	FoundDeleted(lower, upper []byte, n int)
 	// FoundEmpty is told that the query has passed tombstones, and no entity, in [lower, upper), which it
-	// must not keep. It is called for minEmptyRange tombstones and more.
+	// must not keep. It is called for minEmptyRange tombstones and more, or minHole.
 	FoundEmpty(lower, upper []byte)
 	// Empty returns ranges of keys in which the data has no entity.
 	Empty() emptyrange.List
@@ -58,8 +58,9 @@ type state struct {
 	bounds []byte     // memory for the bounds in rest
 	rest   []keyRange // the current range and those to follow, in the order of the query
 	first  keyRange   // of the ranges
-	at     []byte     // where the window, or a walk before its first seek, begins in rest[0]
-	buf    []byte     // memory for at
+	empty  emptyrange.List
+	at     []byte // where the window, or a walk before its first seek, begins in rest[0]
+	buf    []byte // memory for at
 	win    window
 	walk   int // entities to examine one by one before the next window
 	long   int // the walk that begins next
@@ -83,6 +84,7 @@ type state struct {
 	full       bool // bytes has reached BudgetBytes
 	tombstones int  // passed, and older versions
 	deleted    deletedRange
+	hole       hole
 }
 
 var states = sync.Pool{New: func() any { return new(state) }}
@@ -93,7 +95,7 @@ func (s *state) reset() {
 	s.it.Init(nil, merge.Options{}) // it has no error
 	s.project.reset()
 	*s = state{
-		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0], deleted: s.deleted.emptied(),
+		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0], deleted: s.deleted.emptied(), hole: hole{from: s.hole.from[:0]},
 		sources: s.sources, it: s.it,
 		project: s.project,
 		size:    rowSize{variable: s.size.variable, bytes: s.size.bytes},
@@ -126,12 +128,17 @@ const (
 	tombstonesEvery = 1024
 	// minDeletedRange is the fewest tombstones that Data.FoundDeleted is told of.
 	minDeletedRange = 256
-	// minEmptyRange is the fewest tombstones that Data.FoundEmpty is told of: to pass them takes as long as
-	// the call and a later query that begins behind them.
+	// minEmptyRange is the fewest tombstones at the start of a query that Data.FoundEmpty is told of: to pass them
+	// takes as long as the call. minHole is that of tombstones between entities, where a later query passes
+	// minEmptyRange of them, and seeks all sources.
 	minEmptyRange = 64
-	// probeAfter is how many tombstones a query with a filter of values passes before its first row until it
-	// is worth passing them again to find an empty range.
+	minHole       = 256
+	// holeStep is how many tombstones are passed until it is noted where the hole begins.
+	holeStep = 16
+	// A query with a filter of values is worth a probe if it passes probeAfter tombstones before its first row. The
+	// probe ends at maxProbed entities.
 	probeAfter = 256
+	maxProbed  = 64
 	// A walk is of minWalk entities, so that it is worth the seeks of all sources, and
 	// of twice as many as the walk before, up to maxWalk.
 	minWalk = 128
@@ -146,7 +153,8 @@ const (
 func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	c := &Cursor{state: states.Get().(*state)}
 	c.ctx, c.ended, c.table, c.data, c.q, c.pos = ctx, ctx.Done(), table, data, q, atEnd
-	c.setRanges(table, data.Empty())
+	c.empty = data.Empty()
+	c.setRanges(table)
 	if len(c.rest) == 0 {
 		return c
 	}
@@ -156,22 +164,27 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 		c.win.sel = sstable.NewSelector(p)
 	}
 	c.project.init(q.Select)
-	lower, upper := c.rest[0].lower, c.rest[len(c.rest)-1].upper
-	if q.Reverse {
-		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper
-	}
-	c.first = c.rest[0]
-	data.AddSources(&c.sources, lower, upper, prune)
-	all := c.sources.all
-	c.win.files, c.win.reverse = c.sources.files, q.Reverse
-	c.win.mems = all[:len(all)-len(c.win.files)]
-	c.it.Init(all, merge.Options{})
+	c.open(prune)
 	c.long, c.gathers = minWalk, 1
 	if len(c.win.files) == 0 || c.matcher == nil && q.Limit > 0 && q.Limit <= shortLimit {
 		c.long = unlimited
 	}
-	c.begin()
 	return c
+}
+
+// open opens the sources of the ranges in rest, of which there is one at least.
+func (c *Cursor) open(prune *predicate.Program) {
+	lower, upper := c.rest[0].lower, c.rest[len(c.rest)-1].upper
+	if c.q.Reverse {
+		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper
+	}
+	c.data.AddSources(&c.sources, lower, upper, prune)
+	all := c.sources.all
+	c.win.files, c.win.reverse = c.sources.files, c.q.Reverse
+	c.win.mems = all[:len(all)-len(c.win.files)]
+	c.it.Init(all, merge.Options{})
+	c.first = c.rest[0]
+	c.begin()
 }
 
 // begin moves before rest[0], if there is one.
@@ -286,7 +299,7 @@ func (c *Cursor) show(row codec.ShapedRow) bool {
 		return c.finish()
 	}
 	if c.returned == 0 {
-		c.probe()
+		c.probe(row)
 	}
 	c.row = row
 	c.returned++
@@ -309,11 +322,13 @@ func (c *Cursor) load(row codec.ShapedRow) error {
 // advance moves to the entity to examine next.
 func (c *Cursor) advance() bool {
 	for len(c.rest) > 0 {
-		ok, sought, passed := false, c.pos == beforeRange, 0
+		ok := false
 		switch c.pos {
 		case beforeRange:
+			c.hole.begin(true)
 			ok = c.seek()
 		case onExamined:
+			c.hole.begin(false)
 			ok = c.step()
 		case onNext, atEnd:
 			return c.pos == onNext
@@ -321,9 +336,7 @@ func (c *Cursor) advance() bool {
 		for ok && c.inRange() {
 			// A tombstone has no row.
 			if c.next = c.it.Row(); c.next != nil {
-				if sought && passed >= minEmptyRange && c.matcher == nil {
-					c.foundEmpty(c.rest[0], c.it.Key())
-				}
+				c.endHole(c.it.Key())
 				if c.deleted.tombstones > 0 {
 					c.deleted.end(c.data, c.q.Reverse)
 				}
@@ -333,18 +346,19 @@ func (c *Cursor) advance() bool {
 			if c.it.Index() >= len(c.win.mems) {
 				c.deleted.add(c.it.Key())
 			}
-			passed++
 			if c.tombstones++; c.tombstones%tombstonesEvery == 0 && c.ctx.Err() != nil {
 				return c.stopAtTombstone()
 			}
-			ok = c.step()
+			if c.hole.passed++; c.hole.passed%holeStep == 0 {
+				ok = c.leaveHole()
+			} else {
+				ok = c.step()
+			}
 		}
 		if c.it.Err() != nil {
 			return false
 		}
-		if sought && passed >= minEmptyRange && c.matcher == nil {
-			c.foundEmpty(c.rest[0], nil)
-		}
+		c.endHole(nil)
 		c.deleted.end(c.data, c.q.Reverse)
 		c.rest = c.rest[1:]
 		c.begin()
@@ -424,7 +438,7 @@ func (c *Cursor) finish() bool {
 		c.err = err
 	}
 	if c.returned == 0 && c.err == nil {
-		c.probe()
+		c.probe(nil)
 	}
 	c.pos = atEnd
 	c.row = nil

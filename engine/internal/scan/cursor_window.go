@@ -14,6 +14,9 @@ func (c *Cursor) openWindow(byRows bool) {
 		return
 	}
 	w := &c.win
+	if !c.empty.Empty() && c.skipEmpty() {
+		return
+	}
 	w.find(c.rest[0], c.at)
 	how, examined := w.plan(c.left(), byRows)
 	switch how {
@@ -26,6 +29,27 @@ func (c *Cursor) openWindow(byRows bool) {
 	case walk:
 		c.beginWalk()
 	}
+}
+
+// skipEmpty moves at behind the empty range that it is in. It reports whether the range ends there.
+func (c *Cursor) skipEmpty() (ended bool) {
+	r := c.rest[0]
+	if c.q.Reverse {
+		r.upper = c.at
+	} else {
+		r.lower = c.at
+	}
+	r.lower, r.upper = c.empty.Trim(r.lower, r.upper)
+	if bytes.Compare(r.lower, r.upper) >= 0 {
+		c.rest = c.rest[1:]
+		c.begin()
+		return true
+	}
+	if at := c.start(r); !bytes.Equal(at, c.at) {
+		c.moveTo(at)
+		c.win.sought = false
+	}
+	return false
 }
 
 // nextOfWindow is window.next. It leaves a group or window that has ended or failed.

@@ -38,16 +38,68 @@ func (d *deletedRange) end(data Data, reverse bool) {
 	d.tombstones = 0
 }
 
-// foundEmpty tells the data that a range has no entity from its start, or if the query has returned some already from
-// the key that was sought last, to that of the entity with the internal key next, or to its end if next is nil.
-func (c *Cursor) foundEmpty(r keyRange, next []byte) {
-	switch {
-	case c.returned == 0: // a query without a filter has passed none, and a probe seeks the start
-	case c.q.Reverse:
-		r.upper = c.at
-	default:
-		r.lower = c.at
+// hole is a range of keys in which a walk passes tombstones, of any source, and no entity.
+type hole struct {
+	passed  int  // tombstones, since the last empty range that was left out
+	sought  bool // the walk began in it
+	fromSet bool // if it did not: from is the key of one of the first tombstones
+	from    []byte
+}
+
+// begin begins a hole, which a seek or the step behind an entity may have entered.
+func (h *hole) begin(sought bool) { h.passed, h.sought, h.fromSet = 0, sought, false }
+
+// leaveHole moves on from a tombstone, behind the empty range that it is in. It is called for each holeStep of
+// tombstones.
+func (c *Cursor) leaveHole() bool {
+	key := c.it.Key()
+	user := key[:len(key)-codec.TrailerLen]
+	h := &c.hole
+	if !h.sought && !h.fromSet {
+		h.from, h.fromSet = append(h.from[:0], user...), true
 	}
+	if h.passed%minEmptyRange > 0 || c.empty.Empty() {
+		return c.step()
+	}
+	lower, upper, ok := c.empty.Around(user)
+	switch {
+	case !ok:
+		return c.step()
+	case c.q.Reverse:
+		h.passed = 0
+		return c.it.SeekLT(lower)
+	}
+	h.passed = 0
+	return c.it.SeekGE(upper)
+}
+
+// endHole tells the data of the hole before the entity with the internal key next, or before the end of the
+// range if next is nil, if it has many tombstones. The sources of a query with a filter of values leave out
+// entities, so that their holes tell nothing.
+func (c *Cursor) endHole(next []byte) {
+	h := &c.hole
+	if h.passed < minEmptyRange || !h.sought && h.passed < minHole || c.matcher != nil {
+		return
+	}
+	r := c.rest[0]
+	switch {
+	case h.sought && c.returned == 0: // nothing is before it
+	case h.sought && c.q.Reverse:
+		r.upper = c.at
+	case h.sought:
+		r.lower = c.at
+	case c.q.Reverse:
+		h.from = append(h.from, 0)
+		r.upper = h.from
+	default:
+		r.lower = h.from
+	}
+	c.foundEmpty(r, next)
+}
+
+// foundEmpty tells the data that r has no entity up to the one with the internal key next, or up to its end
+// if next is nil.
+func (c *Cursor) foundEmpty(r keyRange, next []byte) {
 	switch user := next[:max(0, len(next)-codec.TrailerLen)]; {
 	case next == nil:
 	case c.q.Reverse:
@@ -58,32 +110,36 @@ func (c *Cursor) foundEmpty(r keyRange, next []byte) {
 	c.data.FoundEmpty(r.lower, r.upper)
 }
 
-// probe looks for an empty range where a query with a filter of values began, if it has passed many tombstones.
-// Its sources leave out entities, so the query itself cannot tell. An error of the probe is left to
-// the query.
-func (c *Cursor) probe() {
+// probe tells the data of the holes between the start of a query with a filter of values and its first row, or its end
+// if row is nil, if the query has passed many tombstones there. Its own sources leave out entities, so a walk
+// without the filter looks again. An error of that walk is left to the query.
+func (c *Cursor) probe(row codec.ShapedRow) {
 	if c.matcher == nil || c.tombstones < probeAfter {
 		return
 	}
-	it := entries(c.data, c.first.lower, c.first.upper)
-	defer func() { _ = it.Close() }()
-	seek, step := it.SeekGE, it.Next
-	if c.q.Reverse {
-		seek, step = it.SeekLT, it.Prev
-	}
-	passed := 0
-	for ok := seek(c.start(c.first)); ok; ok = step() {
-		if it.Row() != nil {
-			if passed >= minEmptyRange {
-				c.foundEmpty(c.first, it.Key())
-			}
-			return
-		}
-		if passed++; passed%tombstonesEvery == 0 && c.ctx.Err() != nil {
-			return
+	r := c.first
+	if row != nil {
+		e := row.Key()
+		key := codec.AppendKey(nil, c.table, e.Partition, e.Row)
+		if c.q.Reverse {
+			r.lower = maxKey(r.lower, append(key, 0))
+		} else {
+			r.upper = minKey(r.upper, key)
 		}
 	}
-	if passed >= minEmptyRange && it.Err() == nil {
-		c.foundEmpty(c.first, nil)
+	w := &Cursor{state: states.Get().(*state)}
+	w.ctx, w.table, w.data, w.empty, w.q.Reverse = c.ctx, c.table, keptData{c.data}, c.empty, c.q.Reverse
+	w.rest = append(w.rest, r)
+	w.open(nil)
+	for w.returned < maxProbed && w.advance() {
+		w.pos = onExamined
+		w.returned++
 	}
+	_ = w.Close()
 }
+
+// keptData is Data of which another cursor has the sources too.
+type keptData struct{ Data }
+
+// Close implements Data.
+func (keptData) Close() {}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/filter"
 )
 
@@ -14,16 +13,16 @@ import (
 type keyRange struct{ lower, upper []byte }
 
 // setRanges sets rest to the ranges of keys that the query must read, in its order. It leaves out
-// empty at their ends.
-func (s *state) setRanges(table uint32, empty emptyrange.List) {
+// what is empty at their ends.
+func (s *state) setRanges(table uint32) {
 	within := s.fromRange(table)
 	for _, r := range s.q.Filter.Ranges() {
 		k := keyRange{
 			lower: maxKey(s.lowerBound(table, r.From), within.lower),
 			upper: minKey(s.upperBound(table, r.To), within.upper),
 		}
-		if bytes.Compare(k.lower, k.upper) < 0 && !empty.Empty() {
-			k.lower, k.upper = empty.Trim(k.lower, k.upper)
+		if bytes.Compare(k.lower, k.upper) < 0 && !s.empty.Empty() {
+			k.lower, k.upper = s.empty.Trim(k.lower, k.upper)
 		}
 		if bytes.Compare(k.lower, k.upper) < 0 {
 			s.rest = append(s.rest, k)

@@ -82,7 +82,7 @@ func TestQueryRanges(t *testing.T) {
 func rangesOf(s *state, q store.Query) []keyRange {
 	s.reset()
 	s.q = q
-	s.setRanges(16, emptyrange.List{})
+	s.setRanges(16)
 	return s.rest
 }
 
