@@ -48,8 +48,8 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 // would wait for them.
 func (db *DB) pinFiles() (*snapshot, manifest.Manifest, error) {
 	// Flushes and compactions must not change the set of files meanwhile.
-	db.work.stepMu.Lock()
-	defer db.work.stepMu.Unlock()
+	db.steps.mu.Lock()
+	defer db.steps.mu.Unlock()
 	// Each write with a Timestamp up to this one is durable after syncAll, and so in the list.
 	high := db.log.FinalHighWater()
 	if err := db.syncAll(); err != nil {

@@ -64,9 +64,9 @@ func TestCloseEndsFlush(t *testing.T) {
 		must(t, "Apply", err)
 	}
 	<-flushing
-	stop, stopped := db.work.stop, make(chan struct{})
+	stop, stopped := db.cancelWork, make(chan struct{})
 	told := sync.OnceFunc(func() { close(stopped) })
-	db.work.stop = func() {
+	db.cancelWork = func() {
 		stop()
 		told()
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/engine/internal/stall"
+	"github.com/tablerock-db/tablerock/engine/internal/worker"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -68,10 +69,13 @@ type DB struct {
 	batches sync.Pool
 	log     *commitlog.Log
 
-	work   worker
-	gate   space.Gate // of a disk that may be full
-	stalls stall.Counter
-	seal   idleseal.Sealer
+	worker *worker.Worker
+	// cancelWork ends the worker after its step under way.
+	cancelWork context.CancelFunc
+	steps      steps
+	gate       space.Gate // of a disk that may be full
+	stalls     stall.Counter
+	seal       idleseal.Sealer
 	// archive is nil when read-only.
 	archive *archiver.Archiver
 	// listed is the sequence number up to which the manifest listed the ends of
@@ -139,7 +143,7 @@ func (db *DB) Close() error {
 // nil, also while the first one is under way: it waits only for started writes.
 func (db *DB) CloseContext(ctx context.Context) (err error) {
 	db.closing.Begin()
-	db.wakeWorker() // and with it the writers that wait for its work
+	db.worker.Wake() // and with it the writers that wait for its work
 	db.writers.Lock()
 	again := db.closed.Swap(true)
 	db.writers.Unlock()
@@ -167,7 +171,7 @@ func (db *DB) CloseContext(ctx context.Context) (err error) {
 	defer db.stopWorker()
 	if db.log.Failure() == nil && ctx.Err() == nil {
 		// A step under way may be that flush, so the worker stops after it, or when ctx ends.
-		defer context.AfterFunc(ctx, db.work.stop)()
+		defer context.AfterFunc(ctx, db.cancelWork)()
 		if err := db.flush(ctx); err != nil {
 			db.opts.Logger.Warn("the log is not flushed", "dir", db.dir, "cause", err)
 		}

@@ -56,7 +56,7 @@ func (db *DB) slowsQueries(mems []*commitlog.Segment) bool {
 // afterQuery wakes the worker if the newest memtable of s, which a query has read, should be flushed.
 func (db *DB) afterQuery(s *readstate.State) {
 	if db.slowsQueries(s.Mems) && s == db.state.Load() {
-		db.wakeWorker()
+		db.worker.Wake()
 	}
 }
 
@@ -71,7 +71,7 @@ func (db *DB) freezeSlow() error {
 
 // flushStep writes the memtables of all flushable segments to sstables and drops
 // the segments.
-// +checklocks:db.work.stepMu
+// +checklocks:db.steps.mu
 func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	if err := db.freezeSlow(); err != nil {
 		return false, fmt.Errorf("flush: %w", err)
@@ -80,11 +80,11 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	if len(segs) == 0 {
 		return false, nil
 	}
-	w, reserve := &db.work, db.gate.Reserve
-	if w.flushLimit > 0 && w.compaction != nil && reserve.ForOutputs() < 2*w.flushLimit {
+	reserve := db.gate.Reserve
+	if db.steps.flushLimit > 0 && db.steps.compaction != nil && reserve.ForOutputs() < 2*db.steps.flushLimit {
 		return false, nil // until the compaction has made room
 	}
-	w.flushLimit = 0
+	db.steps.flushLimit = 0
 	limit := reserve.ForOutputs()
 	last := segs[len(segs)-1]
 	if err := db.beginFlush(segs, last.LastSeq()); err != nil {
@@ -99,7 +99,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		if done, err = job.Step(ctx); err != nil {
 			job.Abort()
 			if space.NoSpace(err) {
-				w.flushLimit = max(1, limit)
+				db.steps.flushLimit = max(1, limit)
 			}
 			return false, fmt.Errorf("flush: %w", err)
 		}
@@ -185,16 +185,16 @@ func (db *DB) compact(ctx context.Context) error {
 	if err := db.flush(ctx); err != nil {
 		return err
 	}
-	w := &db.work
+	s := &db.steps
 	select {
-	case w.compactSem <- struct{}{}:
+	case s.compactSem <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-w.compactSem }()
-	w.compacting.Store(true)
-	defer w.compacting.Store(false)
-	db.wakeWorker() // and the writers that need not wait beside a Compact
+	defer func() { <-s.compactSem }()
+	s.compacting.Store(true)
+	defer s.compacting.Store(false)
+	db.worker.Wake() // and the writers that need not wait beside a Compact
 	job := db.newFullCompaction()
 	if job == nil {
 		return db.tree.Failure()
@@ -214,19 +214,18 @@ func (db *DB) compact(ctx context.Context) error {
 }
 
 func (db *DB) newFullCompaction() *lsm.Job {
-	w := &db.work
-	w.stepMu.Lock()
-	defer w.stepMu.Unlock()
-	w.reclaimNext = true // the aborted one may have been a reclaim
-	w.abortCompaction()
+	db.steps.mu.Lock()
+	defer db.steps.mu.Unlock()
+	db.steps.reclaimNext = true // the aborted one may have been a reclaim
+	db.abortCompaction()
 	return db.tree.NewFullCompaction()
 }
 
 // compactStep does one step of a full compaction. Flushes run between the steps,
 // so that writers stall no longer than beside other compactions.
 func (db *DB) compactStep(ctx context.Context, job *jobtimer.Timer) (done bool, err error) {
-	db.work.stepMu.Lock()
-	defer db.work.stepMu.Unlock()
+	db.steps.mu.Lock()
+	defer db.steps.mu.Unlock()
 	ended := false
 	defer db.log.FailUnless(&ended)
 	if done, err = job.Step(ctx); err != nil {
@@ -234,7 +233,7 @@ func (db *DB) compactStep(ctx context.Context, job *jobtimer.Timer) (done bool, 
 	}
 	db.refresh() // what is installed stays, also if the rest fails
 	if done || err != nil {
-		db.wakeWorker()
+		db.worker.Wake()
 	}
 	ended = true
 	return done, err
@@ -248,6 +247,6 @@ func (db *DB) refresh() {
 	if v != db.state.Load().Version {
 		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
 		db.state.Retire()
-		db.wakeWorker() // and with it the writers that wait because of too many runs
+		db.worker.Wake() // and with it the writers that wait because of too many runs
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/engine/internal/worker"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -38,7 +39,7 @@ func (db *DB) withSpace(ctx context.Context, use space.Use, appendRecord func() 
 
 // waitReclaimed returns when all that was deleted so far is reclaimed, or why it cannot be.
 func (db *DB) waitReclaimed(ctx context.Context) error {
-	w, want := &db.work, db.gate.Freed()
+	want := db.gate.Freed()
 	if db.opts.Testing.Manual {
 		worked, err := true, error(nil)
 		for worked && err == nil {
@@ -46,33 +47,28 @@ func (db *DB) waitReclaimed(ctx context.Context) error {
 		}
 		return err
 	}
-	defer w.wakeAfter(ctx)()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	failures := w.failures
-	select {
-	case w.retry <- struct{}{}:
-	default:
-	}
-	for w.reclaimed < want && db.gate.Full() {
+	failures := db.worker.Status().Failures
+	db.worker.Retry()
+	return db.worker.Wait(ctx, func(s worker.Status) (done bool, err error) {
 		switch {
+		case db.steps.reclaimed.Load() >= want || !db.gate.Full():
+			return true, nil
 		case ctx.Err() != nil:
-			return ctx.Err()
-		case w.stopped || db.closing.Begun():
-			return store.ErrClosed
-		case w.failures != failures && w.err != nil:
-			return w.err
+			return false, ctx.Err()
+		case db.closing.Begun():
+			return false, store.ErrClosed
+		case s.Failures != failures:
+			return false, s.Err
 		}
-		w.cond.Wait()
-	}
-	return nil
+		return false, nil
+	})
 }
 
 // reclaimStep does one step towards room on a full disk. cause is the error of the step
 // before it, nil if there was nothing to do.
-// +checklocks:db.work.stepMu
+// +checklocks:db.steps.mu
 func (db *DB) reclaimStep(cause error) (worked bool, err error) {
-	w, g := &db.work, &db.gate
+	s, g := &db.steps, &db.gate
 	if cause == nil && g.Accept() {
 		return true, nil // a compaction may have waited for the reserve to be filled
 	}
@@ -83,9 +79,9 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 	if db.opts.Testing.Manual {
 		g.Repeat()
 	}
-	if n := g.Freed(); n != w.reclaiming {
+	if n := g.Freed(); n != s.reclaiming {
 		// The deletes must be in sstables before a compaction can drop their rows.
-		w.reclaiming, w.reclaimNext = n, true
+		s.reclaiming, s.reclaimNext = n, true
 		if cause == nil && !db.state.Load().Mems[0].Empty() {
 			if err := db.log.Freeze(); err != nil {
 				return false, err
@@ -93,29 +89,26 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 			return true, nil
 		}
 	}
-	if w.reclaimNext {
+	if s.reclaimNext {
 		if cause == nil && len(db.state.Load().Mems) > 1 && db.log.Failure() == nil {
 			// A commit of the frozen segment is under way. The log wakes the worker
 			// when the segment can be flushed.
 			return false, nil
 		}
 		if job := db.tree.NewReclaim(); job != nil {
-			w.reclaimNext = false
-			w.compaction = db.timeJob(job, 0)
+			s.reclaimNext = false
+			s.compaction = db.timeJob(job, 0)
 			return true, nil
 		}
 		if cause == nil && db.tree.Failure() == nil {
 			return false, nil // a Compact is under way, which wakes the worker
 		}
 	}
-	w.reclaimNext = cause != nil
+	s.reclaimNext = cause != nil
 	if g.NoteReclaimed(cause == nil) {
 		return true, nil
 	}
-	w.mu.Lock()
-	w.reclaimed = w.reclaiming
-	w.cond.Broadcast()
-	w.mu.Unlock()
+	s.reclaimed.Store(s.reclaiming)
 	db.pollSpace()
 	return false, cause
 }
@@ -123,12 +116,12 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 // pollSpace wakes the worker after a while, because somebody else may free space, and to
 // repeat a reclaim.
 func (db *DB) pollSpace() {
-	if db.opts.Testing.Manual || !db.work.polling.CompareAndSwap(false, true) {
+	if db.opts.Testing.Manual || !db.steps.polling.CompareAndSwap(false, true) {
 		return
 	}
-	db.opts.Testing.Clock.AfterFunc(retryAfter, func() {
-		db.work.polling.Store(false)
+	db.opts.Testing.Clock.AfterFunc(worker.RetryAfter, func() {
+		db.steps.polling.Store(false)
 		db.gate.Repeat()
-		db.wakeWorker()
+		db.worker.Wake()
 	})
 }

@@ -27,24 +27,21 @@ import (
 func TestDeletesBesideCompact(t *testing.T) {
 	disk := vfs.NewMem()
 	db, rows := openFullOn(t, disk, Options{FS: disk})
-	w := &db.work
-	w.stepMu.Lock()
+	db.steps.mu.Lock()
 	disk.SetCapacity(disk.Used()) // compactions may have made space since the last write was refused
-	w.compacting.Store(true)
-	w.abortCompaction()
+	db.steps.compacting.Store(true)
+	db.abortCompaction()
 	job := db.timeJob(db.tree.NewFullCompaction(), 0)
-	w.stepMu.Unlock()
+	db.steps.mu.Unlock()
 	d := deleteUntilWaits(t, db, rows)
 	for worked := true; worked; {
 		var err error
 		worked, err = db.step(t.Context())
 		must(t, "Step", err)
 	}
-	w.mu.Lock()
-	if w.reclaimed >= db.gate.Freed() {
+	if db.steps.reclaimed.Load() >= db.gate.Freed() {
 		t.Error("the worker tells the delete that everything is reclaimed")
 	}
-	w.mu.Unlock()
 	disk.SetCapacity(disk.Used() + 64<<20) // the compaction is no reclaim, so it gets nothing of the reserve, which is filled again
 	for done := false; !done; {
 		var err error
@@ -61,7 +58,7 @@ func TestDeletesBesideCompact(t *testing.T) {
 func TestCloseEndsWaitingDelete(t *testing.T) {
 	disk := vfs.NewMem()
 	db, rows := openFullOn(t, disk, Options{FS: disk})
-	db.work.stepMu.Lock()         // the reclaim does not go on
+	db.steps.mu.Lock()            // the reclaim does not go on
 	disk.SetCapacity(disk.Used()) // compactions may have made space since the last write was refused
 	d := deleteUntilWaits(t, db, rows)
 	closed := make(chan error)
@@ -74,7 +71,7 @@ func TestCloseEndsWaitingDelete(t *testing.T) {
 	case <-time.After(5 * time.Minute):
 		t.Error("the delete still waits")
 	}
-	db.work.stepMu.Unlock()
+	db.steps.mu.Unlock()
 	must(t, "Close", <-closed)
 }
 
@@ -90,9 +87,9 @@ func TestReclaimAfterFailedStep(t *testing.T) {
 			must(t, "Apply", err)
 		}
 		reclaims := func() bool {
-			db.work.stepMu.Lock()
-			defer db.work.stepMu.Unlock()
-			return db.work.compaction != nil && db.work.compaction.What == "reclaim space"
+			db.steps.mu.Lock()
+			defer db.steps.mu.Unlock()
+			return db.steps.compaction != nil && db.steps.compaction.What == "reclaim space"
 		}
 		for !reclaims() {
 			worked, err := db.Step(t.Context())

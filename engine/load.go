@@ -156,9 +156,9 @@ func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err 
 	if err := db.flush(ctx); err != nil {
 		return 0, err
 	}
-	defer db.wakeWorker() // and writers: after an error too, they may wait for what was flushed
-	db.work.stepMu.Lock()
-	defer db.work.stepMu.Unlock()
+	defer db.worker.Wake() // and writers: after an error too, they may wait for what was flushed
+	db.steps.mu.Lock()
+	defer db.steps.mu.Unlock()
 	db.catalogMu.Lock()
 	defer db.catalogMu.Unlock()
 	db.partitionLocks.LockAll()
@@ -199,7 +199,7 @@ func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err 
 }
 
 // flushAll flushes everything while no one writes.
-// +checklocks:db.work.stepMu
+// +checklocks:db.steps.mu
 func (db *DB) flushAll(ctx context.Context) error {
 	if err := db.log.Freeze(); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"sync"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
@@ -20,6 +19,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/engine/internal/worker"
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -78,7 +78,7 @@ func Open(dir string, o Options) (db *DB, err error) {
 	opened = true
 	db.startWorker()
 	if len(db.state.Load().Mems) > 1 {
-		db.wakeWorker()
+		db.worker.Wake()
 	}
 	return db, nil
 }
@@ -130,9 +130,10 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	} else {
 		db.cache = cache.New(o.CacheBytes)
 	}
+	db.worker = worker.New(worker.Options{Step: db.step, StepInPause: db.flushInPause, AfterFunc: o.Testing.Clock.AfterFunc, Logger: o.Logger})
 	db.gate.Reserve, db.gate.SegmentBytes, db.gate.Logger = space.New(o.FS, dir, 0, 0), o.SegmentBytes, o.Logger
-	db.gate.Needs, db.gate.Wake = db.needs, db.wakeWorker
-	db.work.cond, db.work.compactSem = sync.NewCond(&db.work.mu), make(chan struct{}, 1)
+	db.gate.Needs, db.gate.Wake = db.needs, db.worker.Wake
+	db.steps.compactSem = make(chan struct{}, 1)
 	db.batchDB = batch.DB{State: &db.state, Logged: &db.logged, Shapes: &db.shapes, Locks: &db.partitionLocks, NoSync: o.NoSync}
 	db.batches.New = func() any { return batch.New(&db.batchDB) }
 	db.catalog.Store(catalog.New())
@@ -257,7 +258,7 @@ func (db *DB) start(log *recovery.Log) error {
 		Admit:         db.gate.Admit,
 		NextNumber:    db.tree.NewNumber,
 		Rotated:       db.rotated,
-		Ready:         db.wakeWorker,
+		Ready:         db.worker.Wake,
 		Logger:        db.opts.Logger,
 	}, log.LastSeq, log.HighWater, prevEnd)
 	if err != nil {
@@ -279,5 +280,5 @@ func (db *DB) start(log *recovery.Log) error {
 // rotated adds the new active segment to the read state.
 func (db *DB) rotated(seg *commitlog.Segment) {
 	db.state.Add(seg)
-	db.wakeWorker()
+	db.worker.Wake()
 }

@@ -73,7 +73,7 @@ func (d sharedData) Close() {
 // FoundDeleted implements scan.Data.
 func (s *snapshot) FoundDeleted(lower, upper []byte, n int) {
 	if s.db.tree.FoundDeleted(lower, upper, n) {
-		s.db.wakeWorker()
+		s.db.worker.Wake()
 	}
 }
 

@@ -52,7 +52,7 @@ func (db *DB) unregister(seq uint64) {
 		return
 	}
 	if s := db.state.Load(); s != nil && seq < max(s.Version.MaxSeq(), db.drops.Last()) {
-		db.wakeWorker()
+		db.worker.Wake()
 	}
 }
 

@@ -29,7 +29,7 @@ func (db *DB) DeleteTable(ctx context.Context, table string) error {
 		return c.Drop(table)
 	})
 	if err == nil {
-		db.wakeWorker() // which removes the files
+		db.worker.Wake() // which removes the files
 	}
 	return err
 }

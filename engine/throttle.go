@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine/internal/budget"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/engine/internal/worker"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -31,7 +32,7 @@ func (db *DB) throttle(ctx context.Context, use space.Use) error {
 	wait := db.waitWhileBehind
 	if db.opts.Testing.Manual {
 		wait = db.stepWhileBehind
-	} else if err := db.refusal(ctx, cause); err != nil { // it waits for nothing, so there is no stall to count and to log
+	} else if err := db.refusal(ctx, cause, db.worker.Status()); err != nil { // it waits for nothing, so there is no stall to count and to log
 		return use.Refusal(err)
 	}
 	defer db.stalls.Begin(cause, db.opts.Testing.Clock.Now, db.opts.Logger)()
@@ -44,7 +45,7 @@ const waitsForFlush = "memtables wait for a flush"
 // stallCause returns why writers must wait, "" if they need not.
 func (db *DB) stallCause() string {
 	s, limit := db.state.Load(), int64(maxRuns)
-	if db.work.compacting.Load() {
+	if db.steps.compacting.Load() {
 		limit = maxRunsCompact
 	}
 	switch {
@@ -84,38 +85,25 @@ func (db *DB) stepWhileBehind(ctx context.Context) error {
 
 // waitWhileBehind waits for the background goroutine.
 func (db *DB) waitWhileBehind(ctx context.Context) error {
-	w := &db.work
-	defer w.wakeAfter(ctx)()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for cause := db.stallCause(); cause != ""; cause = db.stallCause() {
-		if err := db.refusalLocked(ctx, cause); err != nil {
-			return err
-		}
-		w.cond.Wait()
-	}
-	return nil
+	return db.worker.Wait(ctx, func(s worker.Status) (done bool, err error) {
+		cause := db.stallCause()
+		return cause == "", db.refusal(ctx, cause, s)
+	})
 }
 
 // refusal returns the error of a write that would wait in vain because of a result of stallCause.
-func (db *DB) refusal(ctx context.Context, cause string) error {
-	db.work.mu.Lock()
-	defer db.work.mu.Unlock()
-	return db.refusalLocked(ctx, cause)
-}
-
-// +checklocks:db.work.mu
-func (db *DB) refusalLocked(ctx context.Context, cause string) error {
-	w := &db.work
+func (db *DB) refusal(ctx context.Context, cause string, s worker.Status) error {
 	switch {
+	case cause == "":
+		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case db.closing.Begun():
 		return store.ErrClosed
 	case db.log.Failure() != nil:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
-	case w.err != nil && !(w.compactionFailed && cause == waitsForFlush):
-		return space.Refusal(w.err)
+	case s.Err != nil && !(s.Compaction && cause == waitsForFlush):
+		return space.Refusal(s.Err)
 	}
 	return nil
 }

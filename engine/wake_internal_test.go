@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/worker"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -16,7 +18,7 @@ import (
 func TestCompactWakesWriters(t *testing.T) {
 	db := openBehind(t, vfs.NewMem())
 	job := db.timeJob(db.tree.NewFullCompaction(), 0)
-	before := db.woken()
+	woken := wakes(t, db)
 	for db.stallCause() != "" {
 		done, err := db.compactStep(context.Background(), job)
 		must(t, "Step", err)
@@ -24,7 +26,7 @@ func TestCompactWakesWriters(t *testing.T) {
 			t.Fatal("writers wait for the end")
 		}
 	}
-	if db.woken() == before {
+	if !woken() {
 		t.Error("no writer was woken")
 	}
 	for done := false; !done; {
@@ -34,11 +36,33 @@ func TestCompactWakesWriters(t *testing.T) {
 	}
 }
 
-// woken returns how often waiting writers were woken to look for the end of their wait.
-func (db *DB) woken() uint64 {
-	db.work.mu.Lock()
-	defer db.work.mu.Unlock()
-	return db.work.work
+// wakes starts a writer's wait. woken reports whether the writer was woken to look for the end of it, or is so soon.
+func wakes(t *testing.T, db *DB) (woken func() bool) {
+	looks, ended := make(chan struct{}, 1), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_ = db.worker.Wait(ctx, func(worker.Status) (bool, error) {
+			select {
+			case looks <- struct{}{}:
+			default:
+			}
+			return false, nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	<-looks // before it waits
+	return func() bool {
+		select {
+		case <-looks:
+			return true
+		case <-time.After(time.Minute):
+			return false
+		}
+	}
 }
 
 // createFS calls created before it creates a file.
@@ -56,24 +80,23 @@ func (fs createFS) Create(name string) (vfs.File, error) {
 // not, because they would wait for its end. Those that wait when it begins must be woken.
 func TestWritersBesideCompact(t *testing.T) {
 	var db *DB
-	compacting, before, woken := false, uint64(0), false
+	compacting, woken := false, func() bool { return false }
 	var causes []string
 	db = openBehind(t, createFS{vfs.NewMem(), func() {
 		if compacting {
 			causes = append(causes, db.stallCause())
-			woken = woken || len(causes) == 1 && db.woken() > before
+			if len(causes) == 1 && !woken() {
+				t.Error("writers were not woken before the first file")
+			}
 		}
 	}})
-	compacting, before = true, db.woken()
+	compacting, woken = true, wakes(t, db)
 	must(t, "Compact", db.Compact(t.Context()))
 	compacting = false
-	if !woken {
-		t.Error("writers were not woken before the first file")
-	}
 	if len(causes) == 0 || slices.ContainsFunc(causes, func(c string) bool { return c != "" }) {
 		t.Errorf("writers beside Compact: %q", causes)
 	}
-	if db.work.compacting.Load() {
+	if db.steps.compacting.Load() {
 		t.Error("Compact has ended, and the limit of runs is that beside it")
 	}
 }
