@@ -104,3 +104,23 @@ func (l List) Trim(lower, upper []byte) (newLower, newUpper []byte) {
 	}
 	return lower, upper
 }
+
+// After returns the lower bound of the first range of l above key, nil if there is none. It is part
+// of l.
+func (l List) After(key []byte) []byte {
+	i := sort.Search(len(l.ranges), func(i int) bool { return bytes.Compare(l.ranges[i].lower, key) > 0 })
+	if i == len(l.ranges) {
+		return nil
+	}
+	return l.ranges[i].lower
+}
+
+// Before returns the upper bound of the last range of l below key, nil if there is none. It is part
+// of l.
+func (l List) Before(key []byte) []byte {
+	i := sort.Search(len(l.ranges), func(i int) bool { return bytes.Compare(l.ranges[i].upper, key) >= 0 })
+	if i == 0 {
+		return nil
+	}
+	return l.ranges[i-1].upper
+}

@@ -100,6 +100,25 @@ func testListIsEmpty(t *testing.T, r *rand.Rand) {
 	}
 }
 
+// TestNeighbours looks for the ranges above and below keys.
+func TestNeighbours(t *testing.T) {
+	l := List{}.With([]byte("c"), []byte("e"), 1).With([]byte("g"), []byte("i"), 2)
+	for _, c := range []struct{ key, after, before string }{
+		{"b", "c", ""},
+		{"c", "g", ""},
+		{"d", "g", ""},
+		{"e", "g", ""}, // it touches the range
+		{"f", "g", "e"},
+		{"g", "", "e"},
+		{"i", "", "e"},
+		{"j", "", "i"},
+	} {
+		if after, before := l.After([]byte(c.key)), l.Before([]byte(c.key)); string(after) != c.after || string(before) != c.before {
+			t.Errorf("After(%[1]q) is %[2]q, Before(%[1]q) is %[3]q, want %[4]q, %[5]q", c.key, after, before, c.after, c.before)
+		}
+	}
+}
+
 // TestTrim leaves out the ranges at both ends, and only those.
 func TestTrim(t *testing.T) {
 	var l List

@@ -14,10 +14,15 @@ func (c *Cursor) openWindow(byRows bool) {
 		return
 	}
 	w := &c.win
-	if !c.empty.Empty() && c.skipEmpty() {
-		return
+	r := c.rest[0]
+	if !c.empty.Empty() {
+		if r = c.skipEmpty(r); bytes.Compare(r.lower, r.upper) >= 0 {
+			c.rest = c.rest[1:]
+			c.begin()
+			return
+		}
 	}
-	w.find(c.rest[0], c.at)
+	w.find(r, c.at)
 	how, examined := w.plan(c.left(), byRows)
 	switch how {
 	case skip:
@@ -31,9 +36,9 @@ func (c *Cursor) openWindow(byRows bool) {
 	}
 }
 
-// skipEmpty moves at behind the empty range that it is in. It reports whether the range ends there.
-func (c *Cursor) skipEmpty() (ended bool) {
-	r := c.rest[0]
+// skipEmpty moves at behind the empty range that it is in. It returns what follows in r, the first of rest, up to the
+// next empty range, so that no window has one.
+func (c *Cursor) skipEmpty(r keyRange) keyRange {
 	if c.q.Reverse {
 		r.upper = c.at
 	} else {
@@ -41,15 +46,18 @@ func (c *Cursor) skipEmpty() (ended bool) {
 	}
 	r.lower, r.upper = c.empty.Trim(r.lower, r.upper)
 	if bytes.Compare(r.lower, r.upper) >= 0 {
-		c.rest = c.rest[1:]
-		c.begin()
-		return true
+		return r
 	}
 	if at := c.start(r); !bytes.Equal(at, c.at) {
 		c.moveTo(at)
 		c.win.sought = false
 	}
-	return false
+	if c.q.Reverse {
+		r.lower = maxKey(r.lower, c.empty.Before(r.upper))
+	} else if next := c.empty.After(r.lower); next != nil {
+		r.upper = minKey(r.upper, next)
+	}
+	return r
 }
 
 // nextOfWindow is window.next. It leaves a group or window that has ended or failed.
