@@ -16,6 +16,7 @@ type Options struct {
 	Step func(ctx context.Context) (worked bool, err error)
 	// StepInPause is a step that is useful although a compaction has failed.
 	StepInPause func(ctx context.Context) error
+	Now         func() time.Time
 	// AfterFunc calls f after d, unless stop is called first.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 	Logger    *slog.Logger
@@ -76,6 +77,7 @@ func (w *Worker) Join() {
 func (w *Worker) run(ctx context.Context) {
 	seen := uint64(0)
 	p := pause{after: w.o.AfterFunc, end: w.retry}
+	var log failureLog
 	for {
 		worked, err := w.o.Step(ctx)
 		w.mu.Lock()
@@ -89,17 +91,38 @@ func (w *Worker) run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			w.o.Logger.Error("background work failed", "cause", err)
+			log.add(err, compaction, w.o.Now(), w.o.Logger)
 		}
 		switch {
 		case err == nil && !worked:
 			p.reset()
+			log = failureLog{}
 		case err != nil && compaction:
 			p.longer(ctx, w.woken, func() error { return w.o.StepInPause(ctx) })
 		case err != nil:
 			p.least(ctx)
 		}
 	}
+}
+
+// logEvery is the least time between two messages about failures of a kind, most of which follow each other.
+const logEvery = time.Minute
+
+// failureLog logs failures of steps.
+type failureLog struct {
+	failures   int // since all was done
+	compaction bool
+	last       time.Time // when a failure was logged
+}
+
+// add logs the first failure, the first one of another kind, and one each logEvery.
+func (l *failureLog) add(err error, compaction bool, now time.Time, log *slog.Logger) {
+	l.failures++
+	if l.failures > 1 && compaction == l.compaction && now.Sub(l.last) < logEvery {
+		return
+	}
+	l.compaction, l.last = compaction, now
+	log.Error("background work failed", "cause", err, "failures", l.failures)
 }
 
 // signalAfter signals cond when ctx ends, unless stop is called first.

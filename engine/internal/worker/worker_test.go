@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ func start(t *testing.T, step func(w *Worker, n int) (worked bool, err error), i
 			return step(w, len(*begun)-1)
 		},
 		StepInPause: func(context.Context) error { return inPause() },
+		Now:         time.Now,
 		AfterFunc:   afterFunc,
 		Logger:      slog.New(slog.DiscardHandler),
 	})
@@ -116,6 +118,40 @@ func TestPauseEnds(t *testing.T) {
 			t.Errorf("%d steps in the pause are left", len(inPause))
 		}
 	})
+}
+
+// TestFailureLog fails a step each second, of one kind and then of another, with a success between. The log has the first
+// failure of each kind, and one a minute.
+func TestFailureLog(t *testing.T) {
+	var text strings.Builder
+	logger := slog.New(slog.NewTextHandler(&text, nil))
+	l, now := failureLog{}, time.Unix(0, 0)
+	for _, step := range []struct {
+		seconds    int
+		compaction bool
+		succeeds   bool
+		want       int // messages
+	}{
+		{1, false, false, 1},
+		{59, false, false, 0},
+		{60, false, false, 1},
+		{2, true, false, 1},
+		{1, false, false, 1},
+		{1, false, true, 1},
+		{120, false, false, 2},
+	} {
+		if step.succeeds {
+			l = failureLog{}
+		}
+		text.Reset()
+		for range step.seconds {
+			l.add(errStep, step.compaction, now, logger)
+			now = now.Add(time.Second)
+		}
+		if n := strings.Count(text.String(), `level=ERROR msg="background work failed" cause="a step failed" failures=`); n != step.want {
+			t.Errorf("%+v: %d messages: %s", step, n, text.String())
+		}
+	}
 }
 
 // TestStatus notes the ends of steps. A flush that succeeds does not end the failure of a compaction.
