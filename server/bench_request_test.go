@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/front"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -29,21 +31,21 @@ func benchEntity(row int) string {
 }
 
 // newBenchHandler returns a server over an engine in memory with the table People.
-func newBenchHandler(b *testing.B) (http.Handler, *sharedkey.Credential) {
-	b.Helper()
+func newBenchHandler(tb testing.TB) (http.Handler, *sharedkey.Credential) {
+	tb.Helper()
 	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	b.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			b.Error(err)
+			tb.Error(err)
 		}
 	})
-	if err := db.CreateTable(b.Context(), "People"); err != nil {
-		b.Fatal(err)
+	if err := db.CreateTable(tb.Context(), "People"); err != nil {
+		tb.Fatal(err)
 	}
-	return newBenchServer(b, db)
+	return newBenchServer(tb, db)
 }
 
 // benchRequests are the requests of the benchmarks.
@@ -51,21 +53,22 @@ var benchRequests = []struct {
 	name, method, path string
 	header             string
 	status             int
+	allocs             float64 // at most, of the handler
 }{
-	{"get", "GET", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusOK},
-	{"insert", "POST", "/People", "Prefer: return-no-content\r\n", http.StatusNoContent},
-	{"insert/echo", "POST", "/People", "", http.StatusCreated},
-	{"replace", "PUT", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusNoContent},
+	{"get", "GET", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusOK, 7},
+	{"insert", "POST", "/People", "Prefer: return-no-content\r\n", http.StatusNoContent, 8},
+	{"insert/echo", "POST", "/People", "", http.StatusCreated, 10},
+	{"replace", "PUT", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusNoContent, 8},
 }
 
 // benchRequest returns the head of a signed request, without the empty line.
-func benchRequest(b *testing.B, c *sharedkey.Credential, method, path, header string) string {
-	b.Helper()
+func benchRequest(tb testing.TB, c *sharedkey.Credential, method, path, header string) string {
+	tb.Helper()
 	path = "/" + wireAccount + path
 	date := testTime.Format(http.TimeFormat)
 	authorization, err := c.SharedKeyLite(&sharedkey.Request{Method: method, Path: path, Header: http.Header{"X-Ms-Date": {date}}})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return method + " " + path + " HTTP/1.1\r\nHost: 127.0.0.1:10002\r\nAuthorization: " + authorization + "\r\nx-ms-date: " + date +
 		"\r\nx-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\nAccept: application/json;odata=minimalmetadata\r\n" + header
@@ -76,47 +79,73 @@ func withBody(request, body string) string {
 	return fmt.Sprintf("%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", request, len(body), body)
 }
 
-// BenchmarkHandler measures the handler alone, over an engine in memory.
+// handlerCalls returns a function that gives a handler, over an engine in memory, a request: each call of it another row.
+func handlerCalls(tb testing.TB, method, path, header string, status int) (call func()) {
+	tb.Helper()
+	h, credential := newBenchHandler(tb)
+	text := benchRequest(tb, credential, method, path, header)
+	insert := benchRequest(tb, credential, "POST", "/People", "")
+	parse := func(text string) *http.Request {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		r.RemoteAddr = "127.0.0.1:40000"
+		return r
+	}
+	w := &discard{header: make(http.Header)}
+	h.ServeHTTP(w, parse(withBody(insert, benchEntity(0))))
+	body := []byte(benchEntity(0))
+	if method == http.MethodGet {
+		text += "\r\n"
+	} else {
+		text = withBody(text, string(body))
+	}
+	r := parse(text)
+	source, row := bytes.NewReader(body), rowIn(body)
+	n := int64(0)
+	return func() {
+		if method != http.MethodGet {
+			n++
+			putRow(row, n)
+			source.Reset(body)
+			r.Body = io.NopCloser(source)
+		}
+		clear(w.header)
+		h.ServeHTTP(w, r)
+		if w.status != status {
+			tb.Fatalf("status %d, want %d", w.status, status)
+		}
+	}
+}
+
+// BenchmarkHandler measures the handler alone.
 func BenchmarkHandler(b *testing.B) {
 	for _, c := range benchRequests {
 		b.Run("op="+c.name, func(b *testing.B) {
-			h, credential := newBenchHandler(b)
-			text := benchRequest(b, credential, c.method, c.path, c.header)
-			insert := benchRequest(b, credential, "POST", "/People", "")
-			parse := func(text string) *http.Request {
-				r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
-				if err != nil {
-					b.Fatal(err)
-				}
-				r.RemoteAddr = "127.0.0.1:40000"
-				return r
-			}
-			w := &discard{header: make(http.Header)}
-			h.ServeHTTP(w, parse(withBody(insert, benchEntity(0))))
-			body := []byte(benchEntity(0))
-			if c.method == http.MethodGet {
-				text += "\r\n"
-			} else {
-				text = withBody(text, string(body))
-			}
-			r := parse(text)
-			source, row := bytes.NewReader(body), rowIn(body)
-			n := int64(0)
+			call := handlerCalls(b, c.method, c.path, c.header, c.status)
 			b.ReportAllocs()
 			for b.Loop() {
-				if c.method != http.MethodGet {
-					n++
-					putRow(row, n)
-					source.Reset(body)
-					r.Body = io.NopCloser(source)
-				}
-				clear(w.header)
-				h.ServeHTTP(w, r)
-				if w.status != c.status {
-					b.Fatalf("status %d, want %d", w.status, c.status)
-				}
+				call()
 			}
 		})
+	}
+}
+
+// TestHandlerAllocations counts the allocations of a request. The engine allocates in the background now and then.
+func TestHandlerAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, c := range benchRequests {
+		call := handlerCalls(t, c.method, c.path, c.header, c.status)
+		least := math.Inf(1)
+		for try := 0; least > c.allocs && try < 10; try++ {
+			least = min(least, testing.AllocsPerRun(100, call))
+		}
+		if least > c.allocs {
+			t.Errorf("%s allocates %v times, want at most %v", c.name, least, c.allocs)
+		}
 	}
 }
 

@@ -54,18 +54,18 @@ func hundred(insert bool) []byte {
 
 // newBenchServer returns a server of st, whose time is testTime, and the credential of its
 // account.
-func newBenchServer(b *testing.B, st store.Store) (http.Handler, *sharedkey.Credential) {
-	b.Helper()
+func newBenchServer(tb testing.TB, st store.Store) (http.Handler, *sharedkey.Credential) {
+	tb.Helper()
 	h, err := server.New(server.Options{
 		Accounts: []server.Account{{Name: wireAccount, Keys: []string{wireKey}, Store: st}},
 		Now:      func() time.Time { return testTime },
 	})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	c, err := sharedkey.NewCredential(wireAccount, wireKey)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return h, c
 }
