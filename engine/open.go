@@ -35,9 +35,9 @@ import (
 // dir is a path with slashes. The errors are store.ErrLocked if another process, or
 // another DB, has the database open for writing, store.ErrNotDatabase if dir has
 // other files and no manifest, store.ErrNewerFormat, store.ErrCorrupt, an error of
-// the file system, and an error that names an invalid option. An Open that fails
-// changes nothing that a later Open reads. With Options.ReadOnly it creates nothing:
-// if there is no database, the error is fs.ErrNotExist.
+// the file system, and an error that names an invalid option or says that dir is "".
+// An Open that fails changes nothing that a later Open reads. With Options.ReadOnly it
+// creates nothing: if there is no database, the error is fs.ErrNotExist.
 //
 // Open finds missing sstables; most damage of an sstable is found by its first use.
 //
@@ -47,6 +47,9 @@ import (
 func Open(dir string, o Options) (db *DB, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
+	}
+	if dir == "" {
+		return nil, errors.New("open: the path of the directory is empty; the working directory is \".\"")
 	}
 	if o.ReadOnly {
 		return openReadOnly(dir, o)

@@ -227,6 +227,21 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// TestEmptyPath opens databases without a path, in a directory with a database.
+func TestEmptyPath(t *testing.T) {
+	disk := vfs.NewMem()
+	db, err := engine.Open(".", manual(disk))
+	check(t, "Open", err)
+	check(t, "Close", closeAtOnce(db))
+	for _, readOnly := range []bool{false, true} {
+		o := manual(disk)
+		o.ReadOnly = readOnly
+		if _, err := engine.Open("", o); err == nil || !strings.Contains(err.Error(), "the path of the directory is empty") {
+			t.Errorf("ReadOnly %t: %v", readOnly, err)
+		}
+	}
+}
+
 // TestUnwritableDirectory opens databases in a directory in which no file can be created. Open
 // must say so, before a write is accepted. On a full disk it must succeed.
 func TestUnwritableDirectory(t *testing.T) {
