@@ -53,6 +53,8 @@ type Conn struct {
 	Server   string          // identifies the running server: see serverOf
 	prepared []bool          // by number of the statement
 	flight   []*Statement    // those queued
+	pending  int             // bytes of arguments of those that are not sent
+	sendErr  error           // of the part of the flight that Queue has sent
 	parsing  []*Statement    // those of the flight that the server has not prepared yet
 	tx       byte            // 'I' idle, 'T' in a transaction, 'E' in a failed one
 	Warning  *pgconn.PgError // of the last flight, nil if there was none; see ofIDs
@@ -63,8 +65,18 @@ type Conn struct {
 
 var binaryFormat = []int16{1}
 
-// Queue adds s to the next flight. The flight does not retain args after roundTrip.
+// sendAfter is how many bytes of arguments wait at most before Queue sends them. The server ends a transaction that
+// waits long for its next statement, as for the 100 MiB of a batch that a busy client must copy first.
+const sendAfter = 1 << 20
+
+// Queue adds s to the next flight. The flight does not retain args after roundTrip. It may send the statements before s.
 func (c *Conn) Queue(s *Statement, args ...[]byte) {
+	if c.pending >= sendAfter && c.sendErr == nil {
+		c.sendErr, c.pending = c.front.Flush(), 0
+	}
+	if c.sendErr != nil {
+		return // RoundTrip returns it
+	}
 	for len(c.prepared) <= s.number {
 		c.prepared = append(c.prepared, false)
 	}
@@ -78,11 +90,14 @@ func (c *Conn) Queue(s *Statement, args ...[]byte) {
 	})
 	c.front.SendExecute(&pgproto3.Execute{})
 	c.flight = append(c.flight, s)
+	for _, a := range args {
+		c.pending += len(a)
+	}
 }
 
 // LostError is the failure of a connection within a flight.
 type LostError struct {
-	Sent bool // the server may have received the flight
+	Sent bool // the server may have received the whole flight
 	Err  error
 }
 
@@ -106,7 +121,10 @@ const answerDelay = time.Second
 // reads no more.
 func (c *Conn) RoundTrip(ctx context.Context, row func(i int, values [][]byte) error) (rows []int64, err error) {
 	flight := c.flight
-	c.flight = c.flight[:0]
+	c.flight, c.pending = c.flight[:0], 0
+	if c.sendErr != nil {
+		return nil, c.lost(ctx, false, c.sendErr)
+	}
 	c.front.SendSync(&pgproto3.Sync{})
 	c.Warning = nil
 	c.trips.Add(1)

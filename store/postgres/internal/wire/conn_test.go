@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/tablerock-db/tablerock/store"
 )
 
 var twoColumns = NewStatement("two_columns", 2, "SELECT 1, 2")
@@ -46,6 +48,44 @@ func TestRowsOfWrongStatement(t *testing.T) {
 				t.Errorf("error %v, broken %v", err, conn.Broken)
 			}
 		})
+	}
+}
+
+// TestLargeFlight sends a flight that commits, of many statements of one MiB, to a server that ends the connection within it. A
+// commit that was not sent has not happened.
+func TestLargeFlight(t *testing.T) {
+	const statements = 10
+	large := NewStatement("large", 0, "SELECT 1", OIDBytea)
+	for _, c := range []struct {
+		received int // statements, before the end of the connection
+		unknown  bool
+	}{
+		{1, false},
+		{statements - 2, false},
+		{statements, false},
+		{statements + 1, true},
+	} {
+		client, server := net.Pipe()
+		go func() {
+			back := pgproto3.NewBackend(server, server)
+			for n := 0; n < c.received; {
+				m, err := back.Receive()
+				if _, ok := m.(*pgproto3.Execute); ok || err != nil {
+					n++
+				}
+			}
+			_ = server.Close()
+		}()
+		conn := &Conn{net: client, front: pgproto3.NewFrontend(client, client), trips: new(atomic.Uint64)}
+		for range statements {
+			conn.Queue(large, make([]byte, sendAfter))
+		}
+		conn.Queue(CommitStatement)
+		_, err := conn.Commit(nil)
+		var lost *LostError
+		if !errors.As(err, &lost) || !conn.Broken || errors.Is(err, store.ErrOutcomeUnknown) != c.unknown {
+			t.Errorf("%d statements received: %v, broken %t", c.received, err, conn.Broken)
+		}
 	}
 }
 
