@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 )
 
@@ -37,7 +38,7 @@ comparisons.`,
 			}
 			temp, err := os.MkdirTemp(dir, "tablerock-bench-")
 			if err != nil {
-				return err
+				return hint.With(err, "give the directory with --dir, or set TMPDIR")
 			}
 			err = a.measure(cmd, &bench.Run{Store: bench.Tablerock{}, Data: bench.NewDataset(s, seed), Dir: temp, Seed: seed}, shape, only)
 			return errors.Join(err, os.RemoveAll(temp))

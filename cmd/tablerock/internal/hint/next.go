@@ -113,12 +113,27 @@ func Next(err error) string {
 		return "free space on that disk, and check whether the write is stored before you repeat it"
 	case full:
 		return "free space on that disk and try again"
+	case limit(err) != "" && errors.Is(err, store.ErrOutcomeUnknown):
+		return limit(err) + ", and check whether the write is stored before you repeat it"
+	case limit(err) != "":
+		return limit(err)
 	case errors.Is(err, syscall.EROFS):
 		return "give another directory, or make this one writable"
 	case errors.Is(err, fs.ErrPermission):
 		return "check its owner and permissions"
 	case errors.Is(err, store.ErrOutcomeUnknown):
 		return "check whether the write is stored before you repeat it"
+	}
+	return ""
+}
+
+// limit returns the next step if a limit of the process is the cause of err, else "".
+func limit(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "raise the limit of open files (ulimit -n), because each sstable of the database is one"
+	case errors.Is(err, syscall.EFBIG):
+		return "raise the limit of the size of a file (ulimit -f), or use another file system"
 	}
 	return ""
 }
@@ -150,10 +165,16 @@ func Open(err error) error {
 // its parent directory.
 var ErrOneAccount = errors.New("the database of one account")
 
-// Data returns an error if dir, the value of flag, cannot be a directory of data.
+// Data returns an error if dir, the value of flag, cannot be a directory of data. The target of a
+// symbolic link must exist: it may be on a disk that is not mounted.
 func Data(flag, dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s %s: %w: give the directory of the data, or a new one", flag, dir, syscall.ENOTDIR)
+	}
+	if target, err := os.Readlink(filepath.Clean(dir)); err == nil {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s %s: symbolic link to %s: %w: make that directory, or mount its disk", flag, dir, target, fs.ErrNotExist)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, filename.Manifest)); err == nil {
 		return fmt.Errorf("%s %s: %w: give its parent directory", flag, dir, ErrOneAccount)

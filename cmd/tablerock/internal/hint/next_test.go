@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +25,9 @@ func TestNext(t *testing.T) {
 		{fmt.Errorf("write: %w", syscall.ENOSPC), "free space"},
 		{fmt.Errorf("%w: grow: %w", store.ErrOutcomeUnknown, syscall.ENOSPC), "free space on that disk, and check"},
 		{fmt.Errorf("%w: sync: %w", store.ErrOutcomeUnknown, syscall.EIO), "check whether"},
+		{fmt.Errorf("open: %w", syscall.EMFILE), "each sstable of the database is one"},
+		{fmt.Errorf("%w: create: %w", store.ErrOutcomeUnknown, syscall.EMFILE), "is one, and check whether the write is stored before you repeat it"},
+		{fmt.Errorf("preallocate: %w", syscall.EFBIG), "raise the limit of the size of a file"},
 		{fmt.Errorf("mkdir: %w", syscall.EROFS), "make this one writable"},
 		{&remote.AddressError{What: "the certificate is not trusted: x509: certificate signed by unknown authority"}, "trust the certificate on this machine"},
 		{&remote.AddressError{What: "the server speaks TLS: use https://"}, ""},
@@ -49,5 +54,24 @@ func TestClearOnFullDisk(t *testing.T) {
 	}
 	if err := Clear(nil); err != nil {
 		t.Errorf("got %v without an error", err)
+	}
+}
+
+// TestDataThroughLink checks that the data is not created in place of a directory whose disk is not mounted.
+func TestDataThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "data")
+	if err := os.Symlink("disk", link); err != nil {
+		t.Skip(err)
+	}
+	err := Data("--data", link)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "symbolic link to disk") {
+		t.Errorf("a link to no directory: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "disk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Data("--data", link); err != nil {
+		t.Errorf("a link to a directory: %v", err)
 	}
 }
