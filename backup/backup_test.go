@@ -130,6 +130,26 @@ func TestCreateCopiesWhatIsNew(t *testing.T) {
 	}
 }
 
+// TestCreateProgress makes a backup of several files: each call has the bytes of all of them as the total.
+func TestCreateProgress(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	for _, partition := range []string{"a", "b", "c"} {
+		e.fill(partition, 100)
+	}
+	var done, totals []int64
+	info, err := r.Create(t.Context(), backup.Source{Account: account, DB: e.db, FS: e.disk, Scratch: "data/.backup", Clock: time.Now}, func(n, total int64) {
+		done, totals = append(done, n), append(totals, total)
+	})
+	e.ok(err)
+	if len(done) < 3 || !slices.IsSorted(done) || done[len(done)-1] != info.Bytes {
+		t.Errorf("progress is %d of %d", done, info.Bytes)
+	}
+	if slices.Min(totals) != info.Bytes || slices.Max(totals) != info.Bytes {
+		t.Errorf("totals are %d, want %d", totals, info.Bytes)
+	}
+}
+
 // TestAccountNames checks that a name that is no element of an object's name stores and removes
 // nothing: its backups would not be listed, and the name "" would be that of all accounts.
 func TestAccountNames(t *testing.T) {

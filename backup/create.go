@@ -133,14 +133,18 @@ func (c *creation) files(ctx context.Context, m *manifest, db *dbmanifest.Manife
 	for _, l := range db.Logs {
 		c.total += l.Sealed
 	}
+	var ssts []*dbmanifest.File
 	seen := make(map[uint64]bool) // a file is listed once for each live range
 	for i := range db.Files {
 		if f := &db.Files[i]; !seen[f.Number] {
 			seen[f.Number] = true
 			c.total += f.Size
-			if err := c.sstable(ctx, m, f); err != nil {
-				return err
-			}
+			ssts = append(ssts, f)
+		}
+	}
+	for _, f := range ssts {
+		if err := c.sstable(ctx, m, f); err != nil {
+			return err
 		}
 	}
 	for _, l := range db.Logs {
