@@ -55,6 +55,45 @@ func TestDropFreesFiles(t *testing.T) {
 	}
 }
 
+// TestCloseRemovesDropped drops a table of many files and closes the database before the background
+// goroutine takes a step, as a program does that drops a table on a full disk and ends. Close must
+// remove the files, unless a cursor reads them.
+func TestCloseRemovesDropped(t *testing.T) {
+	for _, cursor := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cursor=%t", cursor), func(t *testing.T) {
+			disk := vfs.NewMem()
+			db := mustCreate(t, manual(disk))
+			fill(t, db, "p", 300, 1500)
+			check(t, "Flush", db.Flush(t.Context()))
+			before := files(t, disk, "db", ".sst")
+			if len(before) < 3 {
+				t.Fatalf("files %v, want several", before)
+			}
+			if cursor {
+				defer checkRows(t, db.Query(t.Context(), table, store.Query{}), 300)
+			}
+			check(t, "DeleteTable", db.DeleteTable(t.Context(), table))
+			check(t, "Close", db.Close())
+			// Two have rows of the catalog.
+			if after := files(t, disk, "db", ".sst"); cursor && len(after) < len(before) || !cursor && len(after) > 2 {
+				t.Errorf("files %v of %v remain", after, before)
+			}
+		})
+	}
+}
+
+// checkRows reads the rest of a cursor, which must have n rows, and closes it.
+func checkRows(t *testing.T, q store.Cursor, n int) {
+	t.Helper()
+	for ; q.Next(); n-- {
+	}
+	check(t, "Err", q.Err())
+	check(t, "Close of the cursor", q.Close())
+	if n != 0 {
+		t.Errorf("%d rows are missing", n)
+	}
+}
+
 // TestSnapshotsFreeVersions closes snapshots for which compactions have kept many versions, and writes
 // nothing afterwards. Background work must remove the versions.
 func TestSnapshotsFreeVersions(t *testing.T) {

@@ -112,7 +112,26 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 // PickCompaction returns the most useful compaction, nil if none is useful or a compaction is under
 // way. It writes one or a few files, and the next pick continues after them. The input files remain
 // on disk while an older Version is pinned.
-func (t *Tree) PickCompaction() *Job {
+func (t *Tree) PickCompaction() *Job { return t.pick((*pick.Picker).Pick) }
+
+// RemoveDropped removes the files that contain only rows of dropped tables. It reads no rows. It
+// does nothing if a compaction is under way.
+func (t *Tree) RemoveDropped(ctx context.Context) error {
+	j := t.pick((*pick.Picker).FilesOfDroppedTables)
+	if j == nil {
+		return nil
+	}
+	defer j.Abort() // if ctx ends
+	for {
+		if done, err := j.Step(ctx); done || err != nil {
+			return err
+		}
+	}
+}
+
+// pick returns the compaction that plan returns for the current version, nil if there is none or a
+// compaction is under way.
+func (t *Tree) pick(plan func(*pick.Picker) *pick.Plan) *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
 	if t.compacting != nil || t.Failure() != nil {
@@ -120,7 +139,7 @@ func (t *Tree) PickCompaction() *Job {
 	}
 	v := t.Version()
 	snapshots := t.o.Snapshots()
-	p := t.picker(v, snapshots).Pick()
+	p := plan(t.picker(v, snapshots))
 	if p == nil {
 		v.Unref()
 		return nil
