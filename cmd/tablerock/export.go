@@ -110,7 +110,8 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 	begin := time.Now()
 	bar := a.newBar("export", 0)
 	counter := &progress.Counter{W: out}
-	o.Progress = func(rows, _ int64) { bar.Set(rows, counter.N) }
+	o.Searched = func(rows int64) { bar.Counts("entities read for the columns").Set(rows, 0) }
+	o.Progress = func(rows, _ int64) { bar.Counts("entities").Set(rows, counter.N) }
 	rows, err := writeCompressed(counter, format.compression, func(w io.Writer) (int64, error) { return write(ctx, src, table, q, w, o) })
 	bar.Done()
 	if err := out.Close(err); err != nil {

@@ -30,9 +30,12 @@ type ExportOptions struct {
 	Delimiter byte
 	// Progress is called periodically with the number of rows and bytes written.
 	Progress func(rows, bytes int64)
+	// Searched is called periodically while the columns of CSV or Parquet are searched, with
+	// the number of rows read. Afterwards Progress is called.
+	Searched func(rows int64)
 }
 
-// progressRows is the number of rows between two calls of Progress.
+// progressRows is the number of rows between two calls of Progress or Searched.
 const progressRows = 1000
 
 // flushBytes is the size at which the output is written.
@@ -170,11 +173,16 @@ func (x *columnIndex) find(columns []Column, i int, name string) (at int, ok boo
 }
 
 // Columns returns the columns of the entities of a query, in the order of q.Select or, if
-// that is nil, in ordinal order of their names.
-func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]Column, error) {
+// that is nil, in ordinal order of their names. It calls searched, if that is not nil, like
+// ExportOptions.Searched.
+func Columns(ctx context.Context, src Querier, table string, q store.Query, searched func(rows int64)) ([]Column, error) {
 	var index columnIndex
 	var columns []Column
+	rows := int64(0)
 	err := Each(ctx, src, table, q, func(row edm.Row) error {
+		if rows++; rows%progressRows == 0 && searched != nil {
+			searched(rows)
+		}
 		for i := range row.Len() {
 			name, v := row.At(i)
 			at, ok := index.find(columns, i, name)
@@ -211,7 +219,7 @@ var errChanged = errors.New("the table changed during the export; export it agai
 // query twice, first for the columns. If src is not a snapshot, it fails
 // when the second run finds a property, or a type of one, that the first did not.
 func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
-	columns, err := Columns(ctx, src, table, q)
+	columns, err := Columns(ctx, src, table, q, o.Searched)
 	if err != nil {
 		return 0, err
 	}

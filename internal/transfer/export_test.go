@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,6 +213,18 @@ func TestExportProgress(t *testing.T) {
 	}
 	if d := cmp.Diff([]int64{1000, 2000}, seen); d != "" {
 		t.Errorf("progress (-want +got):\n%s", d)
+	}
+	for name, export := range map[string]func(context.Context, transfer.Querier, string, store.Query, io.Writer, transfer.ExportOptions) (int64, error){
+		"CSV": transfer.ExportCSV, "Parquet": transfer.ExportParquet,
+	} {
+		var calls []string
+		_, err := export(t.Context(), st, "Tab", store.Query{}, io.Discard, transfer.ExportOptions{
+			Searched: func(rows int64) { calls = append(calls, fmt.Sprint("searched ", rows)) },
+			Progress: func(rows, _ int64) { calls = append(calls, fmt.Sprint("written ", rows)) },
+		})
+		if err != nil || len(calls) < 3 || !slices.Equal(calls[:3], []string{"searched 1000", "searched 2000", "written 1000"}) {
+			t.Errorf("%s: calls %q, %v", name, calls, err)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // ExportParquet writes the entities of a query as a Parquet file and returns their number.
 // It runs the query twice, like ExportCSV.
 func ExportParquet(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
-	columns, err := Columns(ctx, src, table, q)
+	columns, err := Columns(ctx, src, table, q, o.Searched)
 	if err != nil {
 		return 0, err
 	}

@@ -80,7 +80,7 @@ func writeEntityArray(ctx context.Context, src transfer.Querier, table string, q
 // for the columns, for their widths and for the lines, so that it needs no memory for the
 // rows.
 func (p *Printer) entityTable(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
-	columns, err := transfer.Columns(ctx, src, table, q)
+	columns, err := transfer.Columns(ctx, src, table, q, nil)
 	if err != nil {
 		return err
 	}
