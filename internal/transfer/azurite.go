@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 )
 
 // AzuriteFile is the name of the file in which Azurite stores its tables.
@@ -25,15 +26,16 @@ const AzuriteFile = "__azurite_db_table__.json"
 // It reads a compressed file to its end, also after an error, and if its data is damaged, that
 // is the error. When ctx ends, it returns the error of ctx.
 func ReadAzurite(ctx context.Context, r io.Reader, o ReadOptions, each func(account, table string, rows *Reader) error) error {
-	a := &azurite{o: o, json: jsonScanner{newInput(r)}, each: each, spelled: map[string]string{}}
-	err := a.json.in.checkStart(o.Compression)
+	a := &azurite{file: NewReader(r, o), each: each, spelled: map[string]string{}}
+	err := a.file.open()
 	if err == nil {
-		err = a.object(func(name string) error {
+		a.json = textfile.NewJSON(a.file.text)
+		err = a.json.Object(func(name string) error {
 			if name == "collections" {
 				a.found = true
-				return a.array(a.collection)
+				return a.json.Array(a.collection)
 			}
-			return a.json.skip()
+			return a.json.Skip()
 		})
 	}
 	if err == nil && !a.found {
@@ -41,7 +43,7 @@ func ReadAzurite(ctx context.Context, r io.Reader, o ReadOptions, each func(acco
 	}
 	var of *eachError
 	if !errors.As(err, &of) {
-		if stop := a.json.in.checkRest(ctx); stop != nil {
+		if stop := a.file.checkRest(ctx); stop != nil {
 			err = stop
 		}
 	}
@@ -61,8 +63,8 @@ type eachError struct{ error }
 
 // azurite is the state of ReadAzurite.
 type azurite struct {
-	o       ReadOptions
-	json    jsonScanner
+	file    *Reader // that is open
+	json    textfile.JSON
 	each    func(account, table string, rows *Reader) error
 	found   bool              // the list of collections
 	spelled map[string]string // name of each collection of entities, folded, to its table
@@ -74,81 +76,21 @@ const (
 	collectionEnd = "$"
 )
 
-// object reads an object. member consumes the value of each member.
-func (a *azurite) object(member func(name string) error) error {
-	return a.list('{', '}', func() error {
-		c, err := a.json.peek()
-		if err != nil {
-			return err
-		}
-		if c != '"' {
-			return a.json.syntax(c, "the name of a member")
-		}
-		name, err := a.text()
-		if err != nil {
-			return err
-		}
-		if err := a.json.expect(':'); err != nil {
-			return err
-		}
-		return member(name)
-	})
-}
-
-// array reads an array. item consumes each item.
-func (a *azurite) array(item func() error) error { return a.list('[', ']', item) }
-
-func (a *azurite) list(open, end byte, item func() error) error {
-	if err := a.json.expect(open); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		c, err := a.json.peek()
-		switch {
-		case err != nil:
-			return err
-		case c == end:
-			a.json.in.consume(1, 0)
-			return nil
-		case !first:
-			if err := a.json.expect(','); err != nil {
-				return err
-			}
-		}
-		if err := item(); err != nil {
-			return err
-		}
-	}
-}
-
-// text reads a string.
-func (a *azurite) text() (s string, err error) { return s, a.decode(&s) }
-
-// decode reads a value into to.
-func (a *azurite) decode(to any) error {
-	text, err := a.json.value()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, to)
-}
-
 // collection reads one collection.
 func (a *azurite) collection() error {
 	collection := ""
-	return a.object(func(name string) (err error) {
+	return a.json.Object(func(name string) error {
 		switch {
 		case name == "name":
-			collection, err = a.text()
-			return err
+			return a.json.Decode(&collection)
 		case name != "data":
-			return a.json.skip()
+			return a.json.Skip()
 		case collection == "":
 			return errors.New("a collection has data before its name")
 		case collection == azuriteTables:
-			return a.array(a.table)
+			return a.json.Array(a.table)
 		case strings.HasPrefix(collection, collectionEnd):
-			return a.json.skip()
+			return a.json.Skip()
 		}
 		return a.entities(collection)
 	})
@@ -157,7 +99,7 @@ func (a *azurite) collection() error {
 // table reads an item of the list of tables.
 func (a *azurite) table() error {
 	var t struct{ Account, Table string }
-	if err := a.decode(&t); err != nil {
+	if err := a.json.Decode(&t); err != nil {
 		return err
 	}
 	a.spelled[strings.ToLower(t.Account+collectionEnd+t.Table)] = t.Table
@@ -169,20 +111,19 @@ func (a *azurite) entities(collection string) error {
 	account, _, _ := strings.Cut(collection, collectionEnd)
 	table, ok := a.spelled[strings.ToLower(collection)]
 	if !ok {
-		return a.json.skip() // a table that was deleted, in files of old versions
+		return a.json.Skip() // a table that was deleted, in files of old versions
 	}
-	src := &azuriteSource{array: arraySource{json: a.json}}
-	o := a.o
-	o.Name = fmt.Sprintf("%s: account %s, table %s", o.Name, account, table)
-	rows := &Reader{o: o, file: a.json.in.file, in: a.json.in, src: src, started: true, unit: "entity"}
-	if err := a.each(account, table, rows); err != nil {
+	rows, src := *a.file, &azuriteSource{items: a.json.Items(false)}
+	rows.o.Name = fmt.Sprintf("%s: account %s, table %s", rows.o.Name, account, table)
+	rows.src, rows.started, rows.unit = src, true, "entity"
+	if err := a.each(account, table, &rows); err != nil {
 		return &eachError{err}
 	}
 	for { // what each has left
-		switch _, err := src.array.item(); {
+		switch _, _, _, err := src.items.Next(); {
 		case err == io.EOF:
 			return nil
-		case err != nil && err != errTooLong:
+		case err != nil && !isRowError(err):
 			return err
 		}
 	}
@@ -191,12 +132,12 @@ func (a *azurite) entities(collection string) error {
 // azuriteSource reads the entities of one collection. The lines of its records are the
 // numbers of the entities, because the file has one line.
 type azuriteSource struct {
-	array arraySource
+	items *textfile.Items
 	n     int64
 }
 
 func (s *azuriteSource) next() (Record, error) {
-	text, err := s.array.item()
+	text, _, _, err := s.items.Next()
 	s.n++
 	rec := Record{First: s.n, Last: s.n}
 	if err != nil {

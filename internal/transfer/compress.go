@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 )
 
 // Compression is the compression of a whole file.
@@ -80,7 +83,7 @@ type rawFile struct {
 	at   io.ReaderAt
 	size int64        // for at
 	n    atomic.Int64 // bytes read
-	err  error        // of the file itself, other than io.EOF
+	err  error        // of Read, which returns it again
 }
 
 // ReadAt implements io.ReaderAt.
@@ -91,11 +94,12 @@ func (f *rawFile) ReadAt(p []byte, at int64) (int, error) {
 }
 
 func (f *rawFile) Read(p []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
 	n, err := f.r.Read(p)
 	f.n.Add(int64(n))
-	if err != nil && err != io.EOF {
-		f.err = err
-	}
+	f.err = err
 	return n, err
 }
 
@@ -109,18 +113,17 @@ type decompressor struct {
 	file *rawFile
 }
 
-// newDecompressor returns a reader of the text whose compressed form is start followed by
-// the rest of file.
-func newDecompressor(c Compression, start io.Reader, file *rawFile) (io.Reader, error) {
+// newDecompressor returns a reader of the text whose compressed form is data, which reads from
+// file.
+func newDecompressor(c Compression, data io.Reader, file *rawFile) (io.Reader, error) {
 	d := &decompressor{c: c, file: file}
-	all := io.MultiReader(start, file)
 	var err error
 	switch c {
 	case Gzip:
-		d.Reader, err = gzip.NewReader(all)
+		d.Reader, err = gzip.NewReader(data)
 	case Zstandard:
 		// One goroutine, the caller's: the decoder then needs no Close.
-		d.Reader, err = zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		d.Reader, err = zstd.NewReader(data, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	}
 	return d, d.explain(err)
 }
@@ -135,7 +138,7 @@ func (d *decompressor) explain(err error) error {
 	switch {
 	case err == nil || err == io.EOF:
 		return err
-	case d.file.err != nil:
+	case d.file.err != nil && d.file.err != io.EOF:
 		return d.file.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &DamageError{brokenFile("the %s data is truncated; copy the file again", d.c)}
@@ -153,30 +156,67 @@ func (e *DamageError) Error() string { return e.file.Error() }
 // Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.file }
 
+// open starts to read the text of the file. It starts to decompress a compressed file,
+// consumes a UTF-8 byte order mark, and returns an error for a file that is not UTF-8 text, or
+// that does not have the compression that its name says.
+func (r *Reader) open() error {
+	text := bufio.NewReader(r.file)
+	start, err := peek(text)
+	if err != nil {
+		return err
+	}
+	named, found := r.o.Compression, compressionOf(start)
+	switch {
+	case named == Uncompressed || found == named:
+	case len(start) == 0:
+		return brokenFile("the file is empty; a %s file (%s) has a header at least; copy it again", named, named.suffix())
+	default:
+		return brokenFile("the file is not in the format %s (%s); rename it, or copy it again", named, named.suffix())
+	}
+	if found != Uncompressed {
+		d, err := newDecompressor(found, text, r.file)
+		if err != nil {
+			return err
+		}
+		text, r.compressed = bufio.NewReader(d), true
+		if start, err = peek(text); err != nil {
+			return err
+		}
+		if compressionOf(start) != Uncompressed {
+			return brokenFile("the file is compressed twice; decompress it once")
+		}
+	}
+	r.text = textfile.NewReader(text)
+	switch {
+	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
+		_, _ = text.Discard(3) // which start has
+	case bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")):
+		return brokenFile("the file is UTF-16; save it as UTF-8")
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		return brokenFile("the file is a ZIP archive or a spreadsheet; save it as CSV")
+	case bytes.HasPrefix(start, []byte("PAR1\x15")):
+		return brokenFile("the file is in the format Parquet; rename it, or choose that format")
+	}
+	return nil
+}
+
+// peek returns the first bytes of a text, at least five of them unless it ends before.
+func peek(text *bufio.Reader) ([]byte, error) {
+	start, err := text.Peek(5)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return start, err
+}
+
 // checkRest reads the rest of a compressed file and returns the error of the file, or that its
 // data is damaged, or that of ctx. What was read before may come from damaged data: the
 // checksum is at the end.
-func (in *input) checkRest(ctx context.Context) error {
-	if !in.isCompressed() {
+func (r *Reader) checkRest(ctx context.Context) error {
+	if !r.compressed || r.text == nil {
 		return nil
 	}
-	for in.err == nil {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		in.consume(in.end-in.from, 0)
-		in.fill()
-	}
-	if in.err == io.EOF {
-		return nil
-	}
-	return in.err
-}
-
-// isCompressed reports whether the file is known to be compressed.
-func (in *input) isCompressed() bool {
-	_, ok := in.r.(*decompressor)
-	return ok
+	return r.text.Discard(ctx)
 }
 
 // NewCompressor returns a writer that compresses to w. Close ends the compressed data and

@@ -8,10 +8,11 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 )
 
 // maxColumns limits the columns of a CSV file.
-const maxColumns = 100_000
+const maxColumns = textfile.MaxCells
 
 // typeSuffix ends the name of a column that holds the types of another column.
 const typeSuffix = "@type"
@@ -44,7 +45,7 @@ const (
 
 // csvSource reads entities from CSV.
 type csvSource struct {
-	rows           csvReader
+	rows           *textfile.CSV
 	columns        []column
 	partition, row int // columns of the keys
 	scratch        []byte
@@ -52,19 +53,19 @@ type csvSource struct {
 }
 
 // newCSVSource reads the header, unless o has one.
-func newCSVSource(in *input, o *ReadOptions, reuse bool) (*csvSource, error) {
-	s := &csvSource{rows: csvReader{in: in, delimiter: o.Delimiter}, memory: rowMemory{reuse: reuse}}
+func newCSVSource(text *textfile.Reader, o *ReadOptions, reuse bool) (*csvSource, error) {
+	s := &csvSource{rows: textfile.NewCSV(text, o.Delimiter), memory: rowMemory{reuse: reuse}}
 	header := o.Header
 	if len(header) == 0 {
-		cells, first, _, err := s.rows.next()
-		if err == nil && len(cells) == 0 {
+		cells, first, _, err := s.rows.Next()
+		if err == io.EOF {
 			err = invalid("the file is empty; the first line must name the columns")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d, header: %w", first, err)
 		}
 		for _, c := range cells {
-			header = append(header, string(c.text))
+			header = append(header, string(c.Text))
 		}
 	}
 	if err := s.setHeader(header, o); err != nil {
@@ -167,13 +168,11 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 }
 
 func (s *csvSource) next() (Record, error) {
-	cells, first, last, err := s.rows.next()
+	cells, first, last, err := s.rows.Next()
 	rec := Record{First: first, Last: last}
 	switch {
 	case err != nil:
 		return rec, err
-	case len(cells) == 0:
-		return rec, io.EOF
 	case len(cells) != len(s.columns):
 		return rec, invalid("%d cells, but there are %d columns", len(cells), len(s.columns))
 	}
@@ -190,14 +189,14 @@ func (s *csvSource) next() (Record, error) {
 
 // carryTypes notes the types of a row for the rows below, also of one that is refused. After an
 // unknown type, the rows below have none.
-func (s *csvSource) carryTypes(cells []cell, line int64) (err error) {
+func (s *csvSource) carryTypes(cells []textfile.Cell, line int64) (err error) {
 	for i := range s.columns {
-		if s.columns[i].role != columnTypes || len(cells[i].text) == 0 {
+		if s.columns[i].role != columnTypes || len(cells[i].Text) == 0 {
 			continue
 		}
-		t, ok := parseType(cells[i].text)
+		t, ok := parseType(cells[i].Text)
 		if !ok && err == nil {
-			err = unknownType(s.columns[i].name+typeSuffix, string(cells[i].text))
+			err = unknownType(s.columns[i].name+typeSuffix, string(cells[i].Text))
 		}
 		if of := &s.columns[s.columns[i].of]; of.carried != t {
 			of.carried, of.since = t, line
@@ -207,25 +206,25 @@ func (s *csvSource) carryTypes(cells []cell, line int64) (err error) {
 }
 
 // key returns both keys, in one allocation.
-func (s *csvSource) key(cells []cell) (edm.Key, error) {
+func (s *csvSource) key(cells []textfile.Cell) (edm.Key, error) {
 	for _, at := range [...]int{s.partition, s.row} {
-		if c := cells[at]; len(c.text) == 0 && !c.quoted {
+		if c := cells[at]; len(c.Text) == 0 && !c.Quoted {
 			return edm.Key{}, invalid("column %s is empty, but every entity has that key; write an empty key as \"\"", quote(s.columns[at].name))
 		}
 	}
-	s.scratch = append(append(s.scratch[:0], cells[s.partition].text...), cells[s.row].text...)
-	both, n := string(s.scratch), len(cells[s.partition].text)
+	s.scratch = append(append(s.scratch[:0], cells[s.partition].Text...), cells[s.row].Text...)
+	both, n := string(s.scratch), len(cells[s.partition].Text)
 	return edm.Key{Partition: both[:n], Row: both[n:]}, nil
 }
 
 // properties parses the properties. The Strings share one allocation.
-func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
+func (s *csvSource) properties(cells []textfile.Cell) (edm.Properties, error) {
 	count, size := 0, 0
 	for i := range cells {
 		c := &cells[i]
-		if s.columns[i].role == columnProperty && (len(c.text) > 0 || c.quoted) {
+		if s.columns[i].role == columnProperty && (len(c.Text) > 0 || c.Quoted) {
 			count++
-			size += len(c.text)
+			size += len(c.Text)
 		}
 	}
 	if count == 0 {
@@ -234,19 +233,19 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 	props, memory := s.memory.get(count, size)
 	for i := range cells {
 		c, col := &cells[i], &s.columns[i]
-		if col.role != columnProperty || len(c.text) == 0 && !c.quoted {
+		if col.role != columnProperty || len(c.Text) == 0 && !c.Quoted {
 			continue
 		}
 		t := col.typ
 		switch {
-		case col.types < 0 || col.typed && len(cells[col.types].text) == 0:
+		case col.types < 0 || col.typed && len(cells[col.types].Text) == 0:
 		case col.carried != 0:
 			t = col.carried
 		default:
 			return nil, invalid("column %s has a value and no type yet; write its type in column %s, or in the header as %s@Edm.String",
 				quote(col.name), quote(col.name+typeSuffix), col.name)
 		}
-		text := c.text
+		text := c.Text
 		switch {
 		case t == edm.TypeString:
 			from := len(memory)
@@ -258,7 +257,7 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 		v, err := odata.ParseExact(t, text)
 		if err != nil {
 			err = fmt.Errorf("column %s: %w", quote(col.name), err)
-			if col.carried != 0 && !col.typed && len(cells[col.types].text) == 0 {
+			if col.carried != 0 && !col.typed && len(cells[col.types].Text) == 0 {
 				err = fmt.Errorf("%w (%s is the type in line %d; if it ends there, write the type of this row in column %s)",
 					err, t, col.since, quote(col.name+typeSuffix))
 			}

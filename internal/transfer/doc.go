@@ -4,6 +4,6 @@
 // of Azurite.
 //
 // Files may have any size, and all but Parquet may be compressed. A record has at most
-// MaxRecordBytes. Memory is bounded by a few records, the transactions in flight and the
+// 16 MiB. Memory is bounded by a few records, the transactions in flight and the
 // window of the compression, or the pages of Parquet.
 package transfer

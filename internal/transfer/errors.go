@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/parquetfile"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 )
 
 // LineError reports a record of a file that cannot be imported.
@@ -77,9 +79,6 @@ func keyColumns(index map[string]int, names []string, o *ReadOptions) (partition
 	return partition, row, nil
 }
 
-// errTooLong reports a record above MaxRecordBytes.
-var errTooLong = invalid("the record is longer than %d bytes", MaxRecordBytes)
-
 // quote returns s shortened and quoted for a message.
 func quote(s string) string {
 	const most = 64
@@ -95,6 +94,11 @@ func quote(s string) string {
 
 // isRowError reports whether err concerns one row only, so that the next may be valid.
 func isRowError(err error) bool {
-	var file *fileError
-	return !errors.As(err, &file) && (errors.Is(err, edm.ErrInvalid) || errors.Is(err, edm.ErrTooLarge))
+	if text := (*textfile.Error)(nil); errors.As(err, &text) {
+		return !text.Final
+	}
+	if errors.As(err, new(*fileError)) || errors.As(err, new(*parquetfile.Error)) {
+		return false
+	}
+	return errors.Is(err, edm.ErrInvalid) || errors.Is(err, edm.ErrTooLarge)
 }

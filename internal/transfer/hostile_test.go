@@ -9,13 +9,14 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/race"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 )
 
 // TestHostileRecords reads records that would take far more memory than any entity. The
 // reader must reject each of them and read the next record.
 func TestHostileRecords(t *testing.T) {
 	race.SkipOneGoroutine(t)
-	const large = MaxRecordBytes - 100
+	const large = textfile.MaxRecordBytes - 100
 	for _, c := range []struct {
 		name, text string
 		format     Format
@@ -51,7 +52,7 @@ func TestHostileRecords(t *testing.T) {
 			if n := len(err.Error()); n > 1000 {
 				t.Errorf("a message of %d bytes", n)
 			}
-			if n := after.TotalAlloc - before.TotalAlloc; n > 12*MaxRecordBytes {
+			if n := after.TotalAlloc - before.TotalAlloc; n > 12*textfile.MaxRecordBytes {
 				t.Errorf("%d MiB allocated for a record of %d", n>>20, len(c.text)>>20)
 			}
 			rec, err := r.Next()

@@ -122,10 +122,10 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 func (im *importer) explainBad() {
 	err := im.err // +checklocksignore: the workers have ended
 	line := (*LineError)(nil)
-	if im.r.in == nil || err == nil || err != im.r.err && !errors.As(err, &line) {
+	if !im.r.compressed || err == nil || err != im.r.err && !errors.As(err, &line) {
 		return
 	}
-	stop := im.r.in.checkRest(im.ctx)
+	stop := im.r.checkRest(im.ctx)
 	switch {
 	case stop == nil:
 	case im.ctx.Err() != nil:
@@ -193,14 +193,6 @@ func (tx *transaction) stored() []lineRange {
 
 // lineRange is the first and last line of a record.
 type lineRange struct{ first, last int64 }
-
-// are returns the lines as the subject of a sentence.
-func (r lineRange) are() string {
-	if r.first == r.last {
-		return fmt.Sprintf("line %d is", r.first)
-	}
-	return fmt.Sprintf("lines %d to %d are", r.first, r.last)
-}
 
 // importer is the state of one import.
 type importer struct {

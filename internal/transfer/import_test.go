@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
@@ -374,7 +375,7 @@ func TestImportUnclosedQuote(t *testing.T) {
 			"f: lines 4 to 6 are not imported: the quote opened in line 4 is not closed; correct that line", nil, 2, 0, 0,
 		},
 		{
-			"beyond the limit", rows("a/1") + "a,2,\"2\n" + strings.Repeat("a,3,0123456789\n", transfer.MaxRecordBytes/14),
+			"beyond the limit", rows("a/1") + "a,2,\"2\n" + strings.Repeat("a,3,0123456789\n", textfile.MaxRecordBytes/14),
 			"f: line 3 and all lines after it are not imported: the quote opened in line 3 is not closed in the 16777216 bytes of a record; correct that line",
 			nil, 1, 0, 0,
 		},

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 
@@ -96,7 +95,7 @@ type parquetProperty struct {
 func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error) {
 	rows, err := parquetfile.NewReader(file, file.size, o.PageBytes)
 	if err != nil {
-		return nil, structureError(err)
+		return nil, err
 	}
 	index := make(map[string]int, rows.Columns())
 	var names []string
@@ -133,7 +132,7 @@ func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error)
 
 func (s *parquetSource) next() (Record, error) {
 	if err := s.rows.Next(); err != nil {
-		return Record{}, structureError(err)
+		return Record{}, err
 	}
 	s.n++
 	rec := Record{First: s.n, Last: s.n}
@@ -142,15 +141,6 @@ func (s *parquetSource) next() (Record, error) {
 		rec.Entity.Properties, err = s.values()
 	}
 	return rec, err
-}
-
-// structureError returns err, which ends the file, as a fileError if the bytes of the file
-// are its cause.
-func structureError(err error) error {
-	if of := (*parquetfile.Error)(nil); errors.As(err, &of) {
-		return &fileError{err}
-	}
-	return err
 }
 
 // keys returns both keys, in one allocation.

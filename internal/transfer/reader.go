@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 )
 
 // Format is the format of a file of entities.
@@ -59,19 +60,20 @@ type source interface {
 type Reader struct {
 	o       ReadOptions
 	file    *rawFile
-	in      *input // nil for Parquet
+	text    *textfile.Reader // after open
 	src     source
 	started bool
-	unit    string // what LineError.Line counts
-	reuse   bool   // an entity is valid until the next Next
-	err     error
+	// compressed says that text is decompressed.
+	compressed bool
+	unit       string // what LineError.Line counts
+	reuse      bool   // an entity is valid until the next Next
+	err        error
 }
 
 // NewReader returns a Reader of r. It does not read from r until the first Next.
 func NewReader(r io.Reader, o ReadOptions) *Reader {
 	o.setDefaults()
-	in := newInput(r)
-	return &Reader{o: o, file: in.file, in: in}
+	return &Reader{o: o, file: &rawFile{r: r}}
 }
 
 func (o *ReadOptions) setDefaults() {
@@ -94,7 +96,7 @@ func (o *ReadOptions) setDefaults() {
 func (r *Reader) Bytes() int64 { return r.file.n.Load() }
 
 // Compressed reports whether the file is compressed. It is known after the first Next.
-func (r *Reader) Compressed() bool { return r.in != nil && r.in.isCompressed() }
+func (r *Reader) Compressed() bool { return r.compressed }
 
 // Next returns the next entity, which is valid in the data model. A *LineError concerns
 // one record; the next call returns the following record. At the end Next returns
@@ -140,11 +142,11 @@ func (r *Reader) start() (err error) {
 		r.src, err = newParquetSource(r.file, &r.o, r.reuse)
 		return err
 	}
-	if err := r.in.checkStart(r.o.Compression); err != nil {
+	if err := r.open(); err != nil {
 		return err
 	}
 	if r.o.Format == CSV {
-		src, err := newCSVSource(r.in, &r.o, r.reuse)
+		src, err := newCSVSource(r.text, &r.o, r.reuse)
 		r.src = src
 		return err
 	}
@@ -152,17 +154,14 @@ func (r *Reader) start() (err error) {
 	if r.reuse {
 		parser.reused = new(odata.Parser)
 	}
-	json := jsonScanner{r.in}
-	c, err := json.peek()
-	switch {
-	case err != nil && err != errTruncated:
-		return err
-	case err == nil && c == '[':
-		r.src = &arraySource{parser: parser, json: json, whole: true}
-	default:
-		r.src = &jsonSource{in: r.in, parser: parser}
+	json := textfile.NewJSON(r.text)
+	isArray, err := json.IsArray()
+	if isArray {
+		r.src = &arraySource{json.Items(true), parser}
+	} else {
+		r.src = &lineSource{r.text, parser}
 	}
-	return nil
+	return err
 }
 
 // entityParser parses the JSON of entities. An integer that would lose digits is an error.
@@ -197,34 +196,39 @@ func (m *rowMemory) get(count, size int) (edm.Properties, []byte) {
 	return m.props, m.bytes
 }
 
-// jsonSource reads one entity per line.
-type jsonSource struct {
-	in     *input
+// lineSource reads one entity per line.
+type lineSource struct {
+	text   *textfile.Reader
 	parser entityParser
 }
 
-func (s *jsonSource) next() (Record, error) {
+func (s *lineSource) next() (Record, error) {
 	for {
-		rec := Record{First: s.in.line, Last: s.in.line}
-		n, err := s.in.extend(0)
-		if err == errTooLong {
-			if skipErr := s.in.skipLine(); skipErr != nil {
-				err = skipErr
-			}
-		}
+		text, line, err := s.text.Line()
+		rec := Record{First: line, Last: line}
 		if err != nil {
 			return rec, err
 		}
-		if n == 0 {
-			return rec, io.EOF
-		}
-		line := trimLineEnd(s.in.view(n))
-		s.in.consume(n, 1)
-		if !blank(line) {
-			rec.Entity, err = s.parser.parse(line)
+		if !blank(text) {
+			rec.Entity, err = s.parser.parse(text)
 			return rec, err
 		}
 	}
+}
+
+// arraySource reads the entities of one array.
+type arraySource struct {
+	items  *textfile.Items
+	parser entityParser
+}
+
+func (s *arraySource) next() (rec Record, err error) {
+	text, first, last, err := s.items.Next()
+	rec.First, rec.Last = first, last
+	if err == nil {
+		rec.Entity, err = s.parser.parse(text)
+	}
+	return rec, err
 }
 
 func blank(line []byte) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/textfile"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -269,7 +270,7 @@ func TestReadJSONL(t *testing.T) {
 		},
 		{
 			"a long line",
-			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", transfer.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n",
+			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", textfile.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n",
 			transfer.ReadOptions{},
 			[]string{
 				`f:1: the record is longer than 16777216 bytes`, `2-2 "p" "2"`,

@@ -76,11 +76,14 @@ type Column struct {
 	Unit Unit     // of an edm.TypeDateTime
 }
 
-// Error is an error in the bytes of a file.
-type Error struct{ What string }
+// Error is an error in the bytes of a file. It matches edm.ErrInvalid.
+type Error struct{ what string }
 
 // Error returns what is wrong.
-func (e *Error) Error() string { return e.What }
+func (e *Error) Error() string { return e.what }
+
+// Is reports whether target is edm.ErrInvalid.
+func (e *Error) Is(target error) bool { return target == edm.ErrInvalid }
 
 // damaged returns an error about damaged bytes.
 func damaged(format string, args ...any) error {

@@ -1,8 +1,9 @@
-package transfer
+package textfile
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -12,27 +13,27 @@ import (
 
 // transcript reads a CSV text. It returns the lines and cells of each record, quoted
 // cells in quotes, or its error.
-func transcript(t *testing.T, c *csvReader) []string {
+func transcript(t *testing.T, c *CSV) []string {
 	t.Helper()
 	var got []string
 	for range 1000 {
-		cells, first, last, err := c.next()
-		switch {
-		case err != nil && !isRowError(err):
-			return append(got, "fatal: "+err.Error())
-		case err != nil:
+		cells, first, last, err := c.Next()
+		switch bad := (*Error)(nil); {
+		case err == io.EOF:
+			return got
+		case errors.As(err, &bad) && !bad.Final:
 			got = append(got, fmt.Sprintf("%d: %v", first, err))
 			continue
-		case len(cells) == 0:
-			return got
+		case err != nil:
+			return append(got, "fatal: "+err.Error())
 		}
 		var b strings.Builder
 		fmt.Fprintf(&b, "%d-%d", first, last)
 		for _, c := range cells {
-			if c.quoted {
-				fmt.Fprintf(&b, " %q", c.text)
+			if c.Quoted {
+				fmt.Fprintf(&b, " %q", c.Text)
 			} else {
-				fmt.Fprintf(&b, " %s", c.text)
+				fmt.Fprintf(&b, " %s", c.Text)
 			}
 		}
 		got = append(got, b.String())
@@ -71,11 +72,11 @@ func TestCSVReader(t *testing.T) {
 		{"a quote at the end", "a,\"", ',', []string{"fatal: line 1 is not imported: the quote opened in line 1" + open}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := transcript(t, &csvReader{in: newInput(strings.NewReader(c.in)), delimiter: c.delimiter})
+			got := transcript(t, NewCSV(NewReader(strings.NewReader(c.in)), c.delimiter))
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("%q (-want +got):\n%s", c.in, d)
 			}
-			slow := transcript(t, &csvReader{in: newInput(iotest.OneByteReader(strings.NewReader(c.in))), delimiter: c.delimiter})
+			slow := transcript(t, NewCSV(NewReader(iotest.OneByteReader(strings.NewReader(c.in))), c.delimiter))
 			if d := cmp.Diff(c.want, slow); d != "" {
 				t.Errorf("%q byte by byte (-want +got):\n%s", c.in, d)
 			}
@@ -97,17 +98,18 @@ func TestCSVLongRecords(t *testing.T) {
 		{"one line in quotes", "a\n\"" + long + "\"\nb\n", []string{"1-1 a", tooLong, "3-3 b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := transcript(t, &csvReader{in: newInput(strings.NewReader(c.in)), delimiter: ','})
+			got := transcript(t, NewCSV(NewReader(strings.NewReader(c.in)), ','))
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
 	}
 	t.Run("many lines in quotes", func(t *testing.T) {
-		in := newInput(strings.NewReader("\"" + strings.Repeat("0123456789abcde\n", MaxRecordBytes/16+100)))
-		c := csvReader{in: in, delimiter: ','}
+		in := NewReader(strings.NewReader("\"" + strings.Repeat("0123456789abcde\n", MaxRecordBytes/16+100)))
+		c := NewCSV(in, ',')
 		const want = "line 1 and all lines after it are not imported: the quote opened in line 1 is not closed in the 16777216 bytes of a record; correct that line"
-		if _, first, _, err := c.next(); first != 1 || isRowError(err) || fmt.Sprint(err) != want {
+		bad := (*Error)(nil)
+		if _, first, _, err := c.Next(); first != 1 || !errors.As(err, &bad) || !bad.Final || fmt.Sprint(err) != want {
 			t.Errorf("line %d: %v, want line 1: %s", first, err, want)
 		}
 		if len(in.buf) > 4*MaxRecordBytes {
@@ -118,24 +120,9 @@ func TestCSVLongRecords(t *testing.T) {
 
 func TestCSVReadError(t *testing.T) {
 	broken := errors.New("broken disk")
-	in := newInput(&failing{text: "a,b\nc", err: broken})
-	got := transcript(t, &csvReader{in: in, delimiter: ','})
+	file := io.MultiReader(strings.NewReader("a,b\nc"), iotest.ErrReader(broken))
+	got := transcript(t, NewCSV(NewReader(file), ','))
 	if d := cmp.Diff([]string{"1-1 a b", "fatal: broken disk"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-}
-
-// failing returns its text, then its error.
-type failing struct {
-	text string
-	err  error
-}
-
-func (f *failing) Read(p []byte) (int, error) {
-	if f.text == "" {
-		return 0, f.err
-	}
-	n := copy(p, f.text)
-	f.text = f.text[n:]
-	return n, nil
 }
