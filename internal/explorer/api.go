@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/tablerock-db/tablerock/internal/explorer/internal/jobs"
 	"github.com/tablerock-db/tablerock/internal/livestate"
 )
 
@@ -134,23 +135,8 @@ type Groups struct {
 
 // Job is work in the background.
 type Job struct {
-	ID        string    `json:"id"`
-	Kind      string    `json:"kind"` // import, export or clear
-	Account   string    `json:"account"`
-	Table     string    `json:"table"`
-	Name      string    `json:"name"`     // of the file
-	State     string    `json:"state"`    // waiting, running, done, failed or canceled
-	Read      int64     `json:"read"`     // valid rows of the file of an import
-	Rows      int64     `json:"rows"`     // stored, deleted, or written to the file
-	Bytes     int64     `json:"bytes"`    // written to the file, or read from it
-	Size      int64     `json:"size"`     // of the file, 0 if it is not known
-	Received  int64     `json:"received"` // bytes of the file of an import
-	Skipped   int64     `json:"skipped"`
-	Bad       []string  `json:"bad"` // the first skipped rows
-	Resumable bool      `json:"resumable"`
-	Begun     time.Time `json:"begun"`
-	Ms        int64     `json:"ms"` // until now or the end
-	Failure   *Failure  `json:"failure,omitempty"`
+	jobs.Status
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // Policy is a stored access policy. Times are as in 2024-02-03T04:05:06Z, "" without one.

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/explorer/internal/jobs"
 	"github.com/tablerock-db/tablerock/internal/explorer/internal/sessions"
 	"github.com/tablerock-db/tablerock/internal/livestate"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/internal/tempfile"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/internal/webguard"
 	"github.com/tablerock-db/tablerock/store"
@@ -89,7 +91,8 @@ type Handler struct {
 	pages    *pages
 	sessions *sessions.Set
 	failures *webguard.Failures
-	jobs     *jobs
+	jobs     *jobs.Set
+	files    *tempfile.Files
 	live     *live
 	verifier sharedkey.Verifier
 	guard    *webguard.Guard
@@ -104,7 +107,11 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{o: o, mux: http.NewServeMux(), pages: p, guard: webguard.New(o.Secure, Root+"api/", o.IsHost)}
 	h.sessions = sessions.New(o.Now)
 	h.failures = webguard.NewFailures(o.Now)
-	h.jobs = newJobs(o.Now)
+	h.files = tempfile.New(maxFileBytes)
+	h.jobs = jobs.New(o.Now, func(err error) any {
+		_, f := h.failureOf(err)
+		return f
+	})
 	h.live = newLive(h)
 	h.verifier = sharedkey.Verifier{Keys: h.keysOf, Policies: h.signaturePolicies, Now: o.Now}
 	h.routes()
@@ -115,7 +122,7 @@ func New(o Options) (*Handler, error) {
 func (h *Handler) Close() {
 	h.sessions.Close()
 	h.live.close()
-	h.jobs.close()
+	h.jobs.Close()
 }
 
 // LoginPath returns the path and fragment of a link that logs in as the owner, who may do

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/tablerock-db/tablerock/internal/explorer/internal/jobs"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
@@ -77,20 +78,22 @@ func (x *exchange) startExport() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := Job{Kind: "export", Account: in.Account, Table: in.Table, Name: in.Name, Resumable: true}
-	j, err := x.start(d, sharedkey.Query, nil, func(ctx context.Context, j *job) error {
-		o := transfer.ExportOptions{Delimiter: delimiterOf(in.Name, in.Format)}
-		return j.export(ctx, x.h, a, in.Table, q, o, format, compression)
+	o := transfer.ExportOptions{Delimiter: delimiterOf(in.Name, in.Format)}
+	j, err := x.start(sharedkey.Query, jobs.Task{
+		Status: jobs.Status{Kind: "export", Account: in.Account, Table: in.Table, Name: in.Name, Resumable: true},
+		Work: func(ctx context.Context, j *jobs.Job) error {
+			return x.h.export(ctx, j, a, in.Table, q, o, format, compression)
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return started{Job: j.id, URL: Root + "api/export/file?" + url.Values{"id": {j.id}}.Encode()}, nil
+	return started{Job: j.ID, URL: Root + "api/export/file?" + url.Values{"id": {j.ID}}.Encode()}, nil
 }
 
 // export writes the file of the job.
-func (j *job) export(
-	ctx context.Context, h *Handler, a *Account, table string, q store.Query, o transfer.ExportOptions, f transfer.Format, c transfer.Compression,
+func (h *Handler) export(
+	ctx context.Context, j *jobs.Job, a *Account, table string, q store.Query, o transfer.ExportOptions, f transfer.Format, c transfer.Compression,
 ) (err error) {
 	var src transfer.Querier = a.Store
 	if a.Snapshot != nil {
@@ -101,7 +104,7 @@ func (j *job) export(
 		defer release()
 		src = snapshot
 	}
-	file, err := h.jobs.files.Create(0)
+	file, err := h.files.Create(0)
 	if err != nil {
 		return err
 	}
@@ -114,14 +117,12 @@ func (j *job) export(
 	if err != nil {
 		return err
 	}
-	o.Progress = func(rows, _ int64) { j.change(func(d *Job) { d.Rows, d.Bytes = rows, file.Size() }) }
+	o.Progress = func(rows, _ int64) { j.Change(func(d *jobs.Status) { d.Rows, d.Bytes = rows, file.Size() }) }
 	rows, err := exporters[f](ctx, src, table, q, z, o)
 	if err := errors.Join(err, z.Close()); err != nil {
 		return err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.file, j.Rows, j.Bytes, j.Size = file, rows, file.Size(), file.Size()
+	j.SetFile(file, rows)
 	return nil
 }
 
@@ -130,18 +131,16 @@ func (x *exchange) exportFile() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.mu.Lock()
-	file, size, name, table := j.file, j.Size, j.Name, j.Table
-	j.mu.Unlock()
+	file, of := j.File(), j.Status()
 	if file == nil {
 		return nil, Refuse(http.StatusConflict, "NotReady", "The file of this job is not ready.")
 	}
 	h := x.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-	h.Set("Etag", `"`+j.id+`"`)
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": of.Name}))
+	h.Set("Etag", `"`+j.ID+`"`)
 	// Readers of one file have offsets of their own.
-	http.ServeContent(x.w, x.r, "", time.Time{}, &checkedReader{io.NewSectionReader(file, 0, size), x, table, x.h.o.Now()})
+	http.ServeContent(x.w, x.r, "", time.Time{}, &checkedReader{io.NewSectionReader(file, 0, of.Size), x, of.Table, x.h.o.Now()})
 	return answered{}, nil
 }
 

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/explorer/internal/jobs"
+	"github.com/tablerock-db/tablerock/internal/explorer/internal/upload"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/tempfile"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -20,22 +20,9 @@ import (
 
 const (
 	maxChunkBytes = 8 << 20
-	// chunkTime limits the time of a chunk, and idleTime that between two chunks.
-	chunkTime = 5 * time.Minute
-	idleTime  = 10 * time.Minute
-	maxBad    = 20 // rows of Job.Bad
+	chunkTime     = 5 * time.Minute // limits the time of a chunk
+	maxBad        = 20              // rows of Job.Bad
 )
-
-// upload is the file of an import, which arrives in chunks.
-type upload struct {
-	size     int64
-	received atomic.Int64
-	busy     atomic.Bool // a request sends a chunk
-	w        io.Writer   // a pipe, or a file for Parquet
-	end      func(error)
-	complete chan struct{} // closed when all is received
-	idle     *time.Timer   // ends the job; set by exchange.start
-}
 
 // importRequest is the body of POST api/import.
 type importRequest struct {
@@ -95,113 +82,42 @@ func (x *exchange) startImport() (any, error) {
 	if x.s.SAS == "" {
 		to, o.Load = a.Store, a.Load
 	}
-	up := &upload{size: in.Size, complete: make(chan struct{})}
-	source := up.pipe()
+	up := upload.New(in.Size)
 	if read.Format == transfer.Parquet {
-		if source, err = up.spool(x.h.jobs.files); err != nil {
+		if up, err = upload.NewParquet(in.Size, x.h.files); err != nil {
 			return nil, err
 		}
 	}
-	d := Job{Kind: "import", Account: in.Account, Table: in.Table, Name: in.Name, Size: in.Size, Resumable: true}
-	j, err := x.start(d, action, up, func(ctx context.Context, j *job) error {
-		stop := context.AfterFunc(ctx, func() { up.end(context.Canceled) })
-		defer stop()
-		defer up.end(io.ErrClosedPipe)
-		j.change(func(d *Job) { d.State = stateWaiting })
-		rows, err := source(ctx, read)
-		if err != nil {
-			return err
-		}
-		j.change(func(d *Job) { d.State = stateRunning })
-		return j.load(ctx, to, rows, o)
+	j, err := x.start(action, jobs.Task{
+		Status: jobs.Status{Kind: "import", Account: in.Account, Table: in.Table, Name: in.Name, Size: in.Size, Resumable: true},
+		Upload: up,
+		Work: func(ctx context.Context, j *jobs.Job) error {
+			stop := context.AfterFunc(ctx, up.End)
+			defer stop()
+			defer up.End()
+			j.Change(func(d *jobs.Status) { d.State = jobs.Waiting })
+			rows, err := up.Open(ctx, read)
+			if err != nil {
+				return err
+			}
+			j.Change(func(d *jobs.Status) { d.State = jobs.Running })
+			return load(ctx, j, to, in.Table, rows, o)
+		},
 	})
 	if err != nil {
-		up.end(err)
+		up.End()
 		return nil, err
 	}
-	if in.Size == 0 {
-		up.finish()
-	}
-	return started{Job: j.id}, nil
+	return started{Job: j.ID}, nil
 }
 
-// source returns the reader of a file when it can be read.
-type source func(context.Context, transfer.ReadOptions) (*transfer.Reader, error)
-
-// pipe passes the chunks on as they arrive.
-func (u *upload) pipe() source {
-	r, w := io.Pipe()
-	u.w = w
-	u.end = func(err error) {
-		if err == nil {
-			err = io.EOF
-		}
-		_ = w.CloseWithError(err) // never fails
-		if !errors.Is(err, io.EOF) {
-			_ = r.CloseWithError(err)
-		}
-	}
-	return func(_ context.Context, o transfer.ReadOptions) (*transfer.Reader, error) {
-		return transfer.NewReader(r, o), nil
-	}
-}
-
-// spool keeps a file of Parquet, whose index is at its end, until it is complete.
-func (u *upload) spool(files *tempfile.Files) (source, error) {
-	file, err := files.Create(u.size)
-	if err != nil {
-		return nil, err
-	}
-	failed := make(chan error, 1)
-	u.w = &spool{file, failed}
-	u.end = func(err error) {
-		if err != nil {
-			file.Close()
-		}
-	}
-	return func(ctx context.Context, o transfer.ReadOptions) (*transfer.Reader, error) {
-		select {
-		case <-u.complete:
-			return transfer.NewParquetReader(file, u.size, o), nil
-		case err := <-failed:
-			return nil, err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}, nil
-}
-
-// spool writes to a file and reports the first error, which ends the import.
-type spool struct {
-	file   *tempfile.File
-	failed chan error
-}
-
-func (s *spool) Write(p []byte) (int, error) {
-	n, err := s.file.Write(p)
-	if err != nil {
-		select {
-		case s.failed <- err:
-		default:
-		}
-	}
-	return n, err
-}
-
-// finish ends the file.
-func (u *upload) finish() {
-	u.idle.Stop()
-	u.end(nil)
-	close(u.complete)
-}
-
-// load imports the rows.
-func (j *job) load(ctx context.Context, to store.Store, rows *transfer.Reader, o transfer.ImportOptions) error {
+// load imports the rows and reports the progress as that of the job.
+func load(ctx context.Context, j *jobs.Job, to store.Store, table string, rows *transfer.Reader, o transfer.ImportOptions) error {
 	o.Progress = func(p transfer.Progress) {
-		j.change(func(d *Job) { d.Read, d.Rows, d.Skipped, d.Bytes = p.Read, p.Rows, p.Skipped, p.Bytes })
+		j.Change(func(d *jobs.Status) { d.Read, d.Rows, d.Skipped, d.Bytes = p.Read, p.Rows, p.Skipped, p.Bytes })
 	}
 	o.Bad = func(e *transfer.LineError) {
-		j.change(func(d *Job) {
+		j.Change(func(d *jobs.Status) {
 			if d.Skipped++; len(d.Bad) < maxBad {
 				d.Bad = append(slices.Clone(d.Bad), e.Error())
 			}
@@ -209,7 +125,7 @@ func (j *job) load(ctx context.Context, to store.Store, rows *transfer.Reader, o
 	}
 	_, remote := to.(store.Pinger)
 	o.CheapReads = !remote
-	p, err := transfer.Import(ctx, to, j.Table, rows, o) // +checklocksignore: the table does not change
+	p, err := transfer.Import(ctx, to, table, rows, o)
 	o.Progress(p)
 	if line := (*transfer.LineError)(nil); errors.As(err, &line) {
 		return Refuse(http.StatusBadRequest, "InvalidRow", line.Error())
@@ -225,37 +141,41 @@ func (x *exchange) importData() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	up := j.upload
-	if up == nil || !j.isRunning() {
-		return nil, Refuse(http.StatusConflict, "NotRunning", "This import has ended.")
+	up := j.Upload
+	if up == nil || !j.IsRunning() {
+		return nil, errNotRunning
 	}
-	offset, err := x.number("offset", -1, 0, up.size)
+	offset, err := x.number("offset", -1, 0, up.Size())
 	if err != nil {
 		return nil, err
 	}
-	if !up.busy.CompareAndSwap(false, true) {
-		return nil, Refuse(http.StatusConflict, "ChunkUnderWay", "Another chunk of this file is under way.")
+	err = up.Receive(offset, func() io.Reader {
+		_ = http.NewResponseController(x.w).SetReadDeadline(x.h.o.Now().Add(chunkTime)) // without it the server's own limit counts
+		return http.MaxBytesReader(x.w, x.r.Body, min(maxChunkBytes, up.Size()-offset))
+	})
+	if err != nil {
+		return nil, chunkError(err, j.IsRunning())
 	}
-	defer up.busy.Store(false)
-	if got := up.received.Load(); offset != got {
-		return nil, Refuse(http.StatusConflict, "WrongOffset", fmt.Sprintf("The next chunk begins at %d.", got))
+	return map[string]int64{"received": up.Received()}, nil
+}
+
+var errNotRunning = Refuse(http.StatusConflict, "NotRunning", "This import has ended.")
+
+// chunkError returns the response to an error of upload.Upload.Receive. The import may have ended
+// because of this chunk, which then gets the reason.
+func chunkError(err error, running bool) error {
+	other, long := (*upload.OffsetError)(nil), (*http.MaxBytesError)(nil)
+	switch {
+	case errors.Is(err, upload.ErrBusy):
+		return Refuse(http.StatusConflict, "ChunkUnderWay", "Another chunk of this file is under way.")
+	case errors.As(err, &other):
+		return Refuse(http.StatusConflict, "WrongOffset", fmt.Sprintf("The next chunk begins at %d.", other.Next))
+	case errors.Is(err, tempfile.ErrFull) || errors.Is(err, tempfile.ErrLimit) || errors.As(err, &long):
+		return err
+	case !running || errors.Is(err, upload.ErrEnded):
+		return errNotRunning
 	}
-	if offset == up.size { // complete: the answer to the last chunk was lost
-		return map[string]int64{"received": offset}, nil
-	}
-	up.idle.Reset(idleTime)
-	_ = http.NewResponseController(x.w).SetReadDeadline(x.h.o.Now().Add(chunkTime)) // without it the server's own limit counts
-	body := http.MaxBytesReader(x.w, x.r.Body, min(maxChunkBytes, up.size-offset))
-	n, err := io.Copy(up.w, body)
-	if up.received.Add(n) == up.size { // what follows in this request does not count
-		up.finish()
-	}
-	long := (*http.MaxBytesError)(nil)
-	own := errors.Is(err, tempfile.ErrFull) || errors.Is(err, tempfile.ErrLimit) || errors.As(err, &long) // this chunk may have ended the import
-	if err != nil && !own && !j.isRunning() || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
-		return nil, Refuse(http.StatusConflict, "NotRunning", "This import has ended.")
-	}
-	return map[string]int64{"received": up.received.Load()}, err
+	return err
 }
 
 // limited is a store of a session that may not do everything.

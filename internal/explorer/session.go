@@ -78,6 +78,17 @@ func (h *Handler) verify(r *http.Request, one *session) (err error) {
 	return err
 }
 
+// recheck returns an error if a session may not do an action on a table any more.
+func (h *Handler) recheck(r *http.Request, one *session, may sharedkey.Action, table string) error {
+	if one.Account == "" || one.Ctx.Err() != nil {
+		return one.Ctx.Err()
+	}
+	if err := h.verify(r, one); err != nil {
+		return err
+	}
+	return one.Grant.Allow(may, table)
+}
+
 // sessionOf returns the session of a request, nil if there is none.
 func (h *Handler) sessionOf(r *http.Request) *session {
 	for _, c := range r.CookiesNamed(h.cookieName()) {
