@@ -43,6 +43,7 @@ func TestBearer(t *testing.T) {
 		{"issuer without tenant", claims("https://sts.windows.net/common/", service, now, now+60), nil, false},
 		{"issuer without its slash", claims(strings.TrimSuffix(tenant, "/"), service, now, now+60), nil, false},
 		{"tenant with an invalid digit", claims("https://sts.windows.net/ab1f708d-50f6-404c-a006-d71b2ac7a60g/", service, now, now+60), nil, false},
+		{"tenant with more digits", claims("https://sts.windows.net/ab1f708d-50f6-404c-a006-d71b2ac7a606a/", service, now, now+60), nil, false},
 		{"tenant without dashes", claims("https://sts.windows.net/ab1f708d050f60404c0a0060d71b2ac7a606/", service, now, now+60), nil, false},
 		{"other issuer", claims("https://example.com/"+tenant, service, now, now+60), nil, false},
 		{"expired within the leeway", claims(tenant, service, now-600, now-299), nil, true},

@@ -126,6 +126,10 @@ func TestHeaders(t *testing.T) {
 		{"comp added", good, func(r *Request) { r.RawQuery = "comp=acl" }, refusedAuthentication},
 		{"two authorizations", good, set("Authorization", good, good), refusedAuthentication},
 		{"two types", good, set("Content-Type", json, json), refusedAuthentication},
+		{
+			"two types, signed as none", "SharedKey " + account + ":" + macOf(t, key1, "POST", "", "", date(0), "/"+account+path),
+			set("Content-Type", json, json), refusedAuthentication,
+		},
 		{"two x-ms-dates", good, set("X-Ms-Date", date(0), date(0)), refusedAuthentication},
 		{"two Dates", good, set("Date", date(0), date(0)), refusedAuthentication},
 		{"signature in the query too", good, func(r *Request) { r.RawQuery = "sig=" + signature }, refusedAuthentication},

@@ -145,6 +145,7 @@ func TestSAS(t *testing.T) {
 		{"no table", good, "tn=" + none, "", nil, auth},
 		{"empty table", good, "tn=", "", nil, auth},
 		{"table name beyond ASCII", good, "tn=Foo\u212a", "", nil, auth},
+		{"table with a colon", good, "tn=a:b", "", nil, auth},
 		{"table with a slash", good, "tn=a/b", "", nil, auth},
 
 		{"no expiry", good, "se=" + none, "", nil, auth},
@@ -192,6 +193,7 @@ func TestSAS(t *testing.T) {
 		{"address of the client", good, "sip=127.0.0.1", "", nil, nil},
 		{"range of the client", good, "sip=127.0.0.0-127.0.0.1", "", nil, nil},
 		{"range before", good, "sip=127.0.0.0-127.0.0.0", "", nil, source("127.0.0.1")},
+		{"range after", good, "sip=127.0.0.2-127.0.0.9", "", nil, source("127.0.0.1")},
 		{"range in reverse order", good, "sip=127.0.0.2-127.0.0.0", "", nil, source("127.0.0.1")},
 		{"client over IPv6", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.MustParseAddr("::ffff:127.0.0.1") }, nil},
 		{"IPv6 client", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
@@ -201,6 +203,7 @@ func TestSAS(t *testing.T) {
 		{"address in a header", good, "sip=10.0.0.1", "", func(r *Request) { r.Header.Set("X-Forwarded-For", "10.0.0.1") }, source("127.0.0.1")},
 		{"address that is not valid", good, "sip=10.0.0.256", "", nil, auth},
 		{"range of two families", good, "sip=10.0.0.1-ffff::", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
+		{"range of two families, IPv4 client", good, "sip=10.0.0.1-ffff::", "", nil, source("127.0.0.1")},
 		{"half a range", good, "sip=10.0.0.1-", "", nil, auth},
 		{"network", good, "sip=127.0.0.0/8", "", nil, auth},
 		{"address in a version without it", good, "sv=2013-08-15\nsip=127.0.0.1", "", nil, auth},
