@@ -142,6 +142,23 @@ func TestLimitConnections(t *testing.T) {
 	}
 }
 
+// TestDefaultLimits connects from one address to a server whose options have no limits.
+func TestDefaultLimits(t *testing.T) {
+	l := new(connQueue)
+	for range 65 {
+		l.next = append(l.next, &fakeConn{peer: "10.0.0.1:1"})
+	}
+	s := New(l, http.NotFoundHandler(), Options{})
+	for len(l.next) > 0 {
+		if _, err := s.listener.Accept(); err != nil && len(l.next) > 0 {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Connections(); got != 64 {
+		t.Errorf("%d of 65 connections are open, want 64", got)
+	}
+}
+
 func TestConnectionsPerAddr(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -194,6 +211,10 @@ func TestManyIdle(t *testing.T) {
 		if want := i < 10; (e.closed == 1) != want {
 			t.Errorf("connection %d was closed %d times, want closed: %v", i, e.closed, want)
 		}
+	}
+	open := r.connections()
+	if r.limit(2 * open); r.connections() != open {
+		t.Errorf("%d of %d connections are open after the limit was raised", r.connections(), open)
 	}
 }
 
