@@ -174,6 +174,34 @@ func TestStoreCannotBeReached(t *testing.T) {
 	}
 }
 
+// panickingStore panics in reads of tables.
+type panickingStore struct{ store.Store }
+
+func (panickingStore) Tables(context.Context, string, int) ([]store.TableInfo, error) { panic("a bug") }
+
+// TestPanic runs an operation on a store that panics: the client gets an internal error that does not have its text, the
+// event has the text and the stack, and the server goes on.
+func TestPanic(t *testing.T) {
+	c := newClient(t)
+	c.store.Store = panickingStore{c.store.Store}
+	res := c.signed("GET", "/acct/Tables", "", "Accept", "application/json")
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(body); res.StatusCode != 500 || !strings.Contains(text, `"code":"InternalError"`) || strings.Contains(text, "a bug") {
+		t.Errorf("got %d %s, want an internal error without the cause", res.StatusCode, text)
+	}
+	e := c.events[0]
+	if e.Status != 500 || e.Code != "InternalError" || e.Err == nil || !strings.Contains(e.Err.Error(), "a bug") ||
+		!strings.Contains(e.Err.Error(), "panickingStore") {
+		t.Errorf("the event is %+v, want the panic and its stack", e)
+	}
+	if res := c.signed("GET", "/acct/People()", "", "Accept", "application/json"); res.StatusCode != 200 {
+		t.Errorf("after it, a query gets %d", res.StatusCode)
+	}
+}
+
 // stalledStore reads no row before the ctx of a query ends, and resumes at a key, nil for that of the query.
 type stalledStore struct {
 	store.Store
