@@ -66,7 +66,8 @@ import (
 // version. This package also reads versions 1 and 2. There, the head ends before the
 // features and a file before its id, and there are no extension areas: no features are
 // set, the epoch is 0, each file has the id of the database and is no loaded file, and its
-// share of new keys is unknown.
+// share of new keys is unknown. The first builds that wrote version 3 had no loaded files, and
+// a file ends before the timestamp.
 
 // Sizes that are part of the file format.
 const (
@@ -77,7 +78,8 @@ const (
 	sumLen     = 8
 	headLen2   = 72 // of versions 1 and 2
 	fileLen2   = 72
-	trailerLen = 8 // of an internal key, after the user key
+	fileLen3   = 96 // of version 3 without timestamps of loaded files
+	trailerLen = 8  // of an internal key, after the user key
 )
 
 // Limits of a manifest.
@@ -219,9 +221,6 @@ func decode(src []byte) (*Manifest, error) {
 	if err := m.decodeLists(src[:end], off); err != nil {
 		return nil, err
 	}
-	if err := m.check(); err != nil {
-		return nil, damage(0, "%v", err)
-	}
 	return m, nil
 }
 
@@ -261,15 +260,24 @@ func checkFeatures(area []byte, required uint64, off int) error {
 	return nil
 }
 
-// decodeLists decodes logs and files from off. src is the file without the final sum.
+// decodeLists decodes logs and files from off, and checks them. src is the file without the final
+// sum. In version 3 only the length of the lists tells whether files have timestamps.
 func (m *Manifest) decodeLists(src []byte, off int) error {
+	if m.Version < 3 {
+		return m.decodeListsOf(src, off, fileLen2)
+	}
+	err := m.decodeListsOf(src, off, fileLen)
+	if err != nil && m.decodeListsOf(src, off, fileLen3) == nil {
+		return nil
+	}
+	return err
+}
+
+// decodeListsOf decodes lists with files whose fields take fields bytes.
+func (m *Manifest) decodeListsOf(src []byte, off, fields int) error {
 	logs := int64(binary.LittleEndian.Uint32(src[64:]))
 	files := int64(binary.LittleEndian.Uint32(src[68:]))
-	least := int64(fileLen)
-	if m.Version < 3 {
-		least = fileLen2
-	}
-	if logs > maxLogs || files > maxFiles || logs*logLen+files*least > int64(len(src)-off) {
+	if logs > maxLogs || files > maxFiles || logs*logLen+files*int64(fields) > int64(len(src)-off) {
 		return damage(64, "%d logs and %d files in %d bytes", logs, files, len(src)-off)
 	}
 	if logs > 0 {
@@ -290,7 +298,7 @@ func (m *Manifest) decodeLists(src []byte, off int) error {
 		m.Files = make([]File, files)
 	}
 	for i := range m.Files {
-		n, ok := decodeFile(src[off:], &m.Files[i], int(least))
+		n, ok := decodeFile(src[off:], &m.Files[i], fields)
 		if !ok {
 			return damage(int64(off), "file %d of %d exceeds the manifest", i, files)
 		}
@@ -306,11 +314,13 @@ func (m *Manifest) decodeLists(src []byte, off int) error {
 	if off != len(src) {
 		return damage(int64(off), "%d bytes after the last file", len(src)-off)
 	}
+	if err := m.check(); err != nil {
+		return damage(0, "%v", err)
+	}
 	return nil
 }
 
-// decodeFile decodes a file whose fields take fields bytes, which depends on the
-// version, and returns its length.
+// decodeFile decodes a file whose fields take fields bytes, and returns its length.
 func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
 	if len(src) < fields {
 		return 0, false
@@ -319,9 +329,11 @@ func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
 	large := small + int(binary.LittleEndian.Uint16(src[70:]))
 	var origin [16]byte
 	extensions, newKeys, stamp := uint32(0), uint32(0), uint64(0)
-	if fields == fileLen {
+	if fields >= fileLen3 {
 		origin = [16]byte(src[72:88])
 		extensions, newKeys = binary.LittleEndian.Uint32(src[88:]), binary.LittleEndian.Uint32(src[92:])
+	}
+	if fields >= fileLen {
 		stamp = binary.LittleEndian.Uint64(src[96:])
 	}
 	if extensions > maxFileExtensions || len(src) < large+int(extensions) {

@@ -15,7 +15,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(mustEncode(f, sample()), false)
 	f.Add(mustEncode(f, second()), true)
 	f.Add(mustEncode(f, &Manifest{NextFile: 1}), true)
-	for _, name := range []string{"testdata/manifest-v1", "testdata/manifest-v2"} {
+	for _, name := range []string{"testdata/manifest-v1", "testdata/manifest-v2", "testdata/manifest-v3-unstamped"} {
 		old, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)
@@ -36,7 +36,7 @@ func FuzzManifest(f *testing.F) {
 			}
 			return
 		}
-		if m.Version < version {
+		if m.Version < version || int64(len(b)) < encodedLen(m) { // of an earlier build
 			m.Version = version
 			b = mustEncode(t, m)
 			if m, err = decode(b); err != nil {
