@@ -92,6 +92,28 @@ func TestFilterBesideFewRows(t *testing.T) {
 	}
 }
 
+// TestFilterOfSeveralRanges filters two ranges of keys by values. The rows between the ranges have these values too.
+func TestFilterOfSeveralRanges(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.SegmentBytes, o.FileBytes = 4<<20, 4<<20
+	db := mustCreate(t, o)
+	for _, partition := range []string{"a", "b", "c", "d"} {
+		fill(t, db, partition, 200, 10)
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	for _, reverse := range []bool{false, true} {
+		rows := map[string]int{} // by partition
+		q := store.Query{Filter: filter.MustParse("(PartitionKey eq 'a' or PartitionKey eq 'c') and N lt 150L"), Reverse: reverse}
+		for e, err := range db.Entities(t.Context(), table, q) {
+			check(t, "Query", err)
+			rows[e.Key.Partition]++
+		}
+		if len(rows) != 2 || rows["a"] != 150 || rows["c"] != 150 {
+			t.Errorf("reverse %v: rows by partition are %v, want 150 of a and of c", reverse, rows)
+		}
+	}
+}
+
 // TestFilterBesideClippedFile filters rows at the end of a file that a compaction has clipped, and
 // those of the file that it has written, which follow.
 func TestFilterBesideClippedFile(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"syscall"
 	"testing"
 	"time"
 
@@ -263,5 +264,28 @@ func TestManifestProvesOnlySyncedRecords(t *testing.T) {
 				t.Errorf("%d of %d acknowledged rows are left", n, rows)
 			}
 		})
+	}
+}
+
+// TestOpenWithoutRepair opens a database whose last records no sync is known to have covered, while its log cannot be written or
+// synced. Open must fail: a power cut could take back the records that readers had seen.
+func TestOpenWithoutRepair(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 3, 100)
+	for _, kind := range []string{"write", "sync"} {
+		failing := errorfs.Wrap(disk.Clone(), func(op vfs.Op) *errorfs.Fault {
+			if op.Kind == kind && path.Ext(op.Name) == ".wal" {
+				return &errorfs.Fault{Err: syscall.EIO}
+			}
+			return nil
+		})
+		db, err := engine.Open("db", manual(failing))
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("Open without a %s: %v, want %v", kind, err, syscall.EIO)
+		}
+		if err == nil {
+			check(t, "Close", closeAtOnce(db))
+		}
 	}
 }

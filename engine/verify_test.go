@@ -112,7 +112,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsMissingFile removes one sstable and damages another while the database is open. Both are findings.
+// TestVerifyFindsMissingFile removes an sstable and the log and damages another sstable while the database is open. All three are findings.
 func TestVerifyFindsMissingFile(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -126,11 +126,15 @@ func TestVerifyFindsMissingFile(t *testing.T) {
 	}
 	b := readFile(t, disk, "db/"+names[0])
 	check(t, "Patch", disk.Patch("db/"+names[0], 100, []byte{b[100] ^ 1}))
-	check(t, "Remove", disk.Remove("db/"+names[1]))
+	fill(t, db, "r", 10, 100)
+	names = append(names, files(t, disk, "db", ".wal")...)
+	for _, name := range names[1:] {
+		check(t, "Remove", disk.Remove("db/"+name))
+	}
 	r, err := db.Verify(t.Context())
 	for _, name := range names {
 		if err != nil || !slices.ContainsFunc(r.Findings, func(f engine.Finding) bool { return f.File == name }) {
-			t.Errorf("Verify without %s, and with damage of %s: %+v, %v", names[1], names[0], r, err)
+			t.Errorf("Verify without %v, and with damage of %s: %+v, %v; want a finding of %s", names[1:], names[0], r, err, name)
 		}
 	}
 }

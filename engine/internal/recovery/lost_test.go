@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -92,6 +94,38 @@ func TestReadLost(t *testing.T) {
 					t.Errorf("after the repair: Read: %+v, %v; want %d sequences and none lost", l, err, c.last)
 				}
 			})
+		}
+	}
+}
+
+// TestRemoveLostWithoutRecord removes lost segments while no manifest can be written. They stay, unless that is because the disk is
+// full.
+func TestRemoveLostWithoutRecord(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		left []uint64
+	}{
+		{syscall.ENOSPC, []uint64{2}},
+		{syscall.EIO, []uint64{2, 3, 5}},
+	} {
+		disk, ends := unsynced(t, int64(wal.PrevUnknown), int64(wal.PrevUnknown), false)
+		tear(t, disk, 2, ends[0])
+		l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}, Own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = l.RemoveLost(slog.New(slog.DiscardHandler), func() error { return fmt.Errorf("write manifest: %w", c.err) })
+		if (err == nil) != (len(c.left) == 1) || err != nil && !errors.Is(err, c.err) {
+			t.Errorf("no manifest because of %v: RemoveLost: %v", c.err, err)
+		}
+		var left []uint64
+		for _, number := range []uint64{2, 3, 5} {
+			if _, err := disk.Stat(filename.Make(filename.WAL, number)); err == nil {
+				left = append(left, number)
+			}
+		}
+		if !slices.Equal(left, c.left) {
+			t.Errorf("no manifest because of %v: segments %v are left, want %v", c.err, left, c.left)
 		}
 	}
 }

@@ -228,9 +228,6 @@ func (l *Log) Free() {
 // Call it with the lock, before a reader sees the records.
 func (l *Log) Repair() error {
 	for i, s := range l.Segments {
-		if l.ends[i].Proven >= l.ends[i].Offset {
-			continue
-		}
 		if err := wal.Repair(l.fs, path.Join(l.dir, filename.Make(filename.WAL, s.Number)), s.Image(), l.ends[i]); err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
