@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 )
 
 func key(n int) Key {
@@ -299,7 +300,10 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-func TestOneLoader(t *testing.T) {
+// TestOneLoader acquires a block while its load is under way, which then fails. One of those that wait loads it again.
+func TestOneLoader(t *testing.T) { synctest.Test(t, testOneLoader) }
+
+func testOneLoader(t *testing.T) {
 	c := New(1 << 20)
 	const waiters = 8
 	h, loaded := c.Acquire(key(1), 100, true)
@@ -325,6 +329,7 @@ func TestOneLoader(t *testing.T) {
 			h.Release()
 		})
 	}
+	synctest.Wait() // until they wait
 	h.Fail()
 	wg.Wait()
 	close(loads)
