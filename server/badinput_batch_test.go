@@ -205,3 +205,26 @@ func TestUnusualEnvelopes(t *testing.T) {
 		}
 	}
 }
+
+// TestFullMetadataInBatch inserts an entity in a batch and asks for all metadata. Its type and links name the account and the
+// table, as those of an insert alone do.
+func TestFullMetadataInBatch(t *testing.T) {
+	const accept, insert = "Accept: application/json;odata=fullmetadata\r\nContent-Type: application/json\r\n", `{"PartitionKey":"a","RowKey":"%s"}`
+	w := newPeopleServer(t)
+	text := strings.Replace(operation("POST", "/"+wireAccount+"/People", accept, fmt.Sprintf(insert, "full")), "Accept: application/json\r\n", "", 1)
+	envelope := batch("", changeset(text), "")
+	raw, _ := w.exchange(envelope.bytes(w))
+	alone := testRequest{method: "POST", path: "/People", headers: accept, body: fmt.Sprintf(insert, "alone")}
+	rawAlone, _ := w.exchange(alone.bytes(w))
+	for _, want := range []string{
+		"/" + wireAccount + `/$metadata#People/@Element"`,
+		`"odata.type":"` + wireAccount + `.People"`,
+		`"odata.editLink":"People(PartitionKey='a',RowKey='`,
+	} {
+		for how, got := range map[string][]byte{"in a batch": raw, "alone": rawAlone} {
+			if !strings.Contains(string(got), want) {
+				t.Errorf("%s: %s\nwant %s", how, got, want)
+			}
+		}
+	}
+}
