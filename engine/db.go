@@ -70,7 +70,7 @@ type DB struct {
 	log     *commitlog.Log
 
 	worker *worker.Worker
-	// cancelWork ends the worker after its step under way.
+	// cancelWork ends the context of the worker's steps, and with it the worker.
 	cancelWork context.CancelFunc
 	steps      steps
 	gate       space.Gate // of a disk that may be full
@@ -95,9 +95,10 @@ var _ store.Store = (*DB)(nil)
 // instead, because copies of a database have the same id and file numbers.
 var lastCacheID atomic.Uint64
 
-// Failure returns the write or sync error because of which the database refuses writes until it is opened again, as a
-// store.ErrReadOnly, or nil if there was none. If it is an error of the manifest, writes succeed until the memory for
-// them is full. It does not wait for a write or sync under way.
+// Failure returns the write or sync error because of which the database refuses
+// writes until it is opened again, as a store.ErrReadOnly, or nil if there was none.
+// If it is an error of the manifest, writes succeed until the memory for them is full.
+// It does not wait for a write or sync under way.
 func (db *DB) Failure() error {
 	if err := cmp.Or(db.log.Failure(), db.tree.Failure()); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
@@ -105,8 +106,8 @@ func (db *DB) Failure() error {
 	return nil
 }
 
-// replaceState installs a read state with the memtables that change returns, given those of the current one, and the
-// tree's current version.
+// replaceState installs a read state with the memtables that change returns, given
+// those of the current one, and the tree's current version.
 func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.Segment) {
 	db.state.Replace(func(mems []*commitlog.Segment) *readstate.State {
 		return db.newState(change(mems))
@@ -131,13 +132,16 @@ func (db *DB) Close() error {
 	return db.CloseContext(ctx)
 }
 
-// CloseContext ends each Load, Compact and Checkpoint, and each delete that waits for space on a full disk, with store.ErrClosed,
-// waits for other started writes, makes everything in the log durable, flushes it, so that the next Open has nothing to replay,
-// removes the files of dropped tables, gives Options.Archive the chunks that wait for it, and closes the database. If ctx ends
-// or the flush fails, the rest stays in the log; if ctx ends or the archive fails, chunks wait for the next Open. Neither is an
-// error. Cursors that are open keep their memory and files until they are closed, and the next Open removes the files that only
-// they need. The error says what could not be made durable or closed; acknowledged writes are durable in any case, unless
-// Options.NoSync was set. A second call returns nil, also while the first one is under way: it waits only for started writes.
+// CloseContext ends each Load, Compact and Checkpoint, and each delete that waits for space on a
+// full disk, with store.ErrClosed, waits for other started writes, makes everything in the log
+// durable, flushes it, so that the next Open has nothing to replay, removes the files of dropped
+// tables, gives Options.Archive the chunks that wait for it, and closes the database. If ctx ends
+// or the flush fails, the rest stays in the log; if ctx ends or the archive fails, chunks wait for
+// the next Open. Neither is an error. Cursors that are open keep their memory and files until they
+// are closed, and the next Open removes the files that only they need. The error says what could
+// not be made durable or closed; acknowledged writes are durable in any case, unless Options.NoSync
+// was set. A second call returns nil, also while the first one is under way: it waits only for
+// started writes.
 func (db *DB) CloseContext(ctx context.Context) (err error) {
 	db.closing.Begin()
 	db.worker.Wake() // and with it the writers that wait for its work
@@ -217,13 +221,14 @@ func (db *DB) provenLogs() []manifest.Log {
 	return nil
 }
 
-// reserveStamps records in the manifest that time stamps up to upto may have been given out. An error refuses the
-// write that needs them.
+// reserveStamps records in the manifest that time stamps up to upto may have been given
+// out. An error refuses the write that needs them.
 func (db *DB) reserveStamps(upto edm.Ticks) error {
 	return space.Refusal(db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)}))
 }
 
-// listLogs lists the segments with records and their ends in the manifest, or the active segment if none has records.
+// listLogs lists the segments with records and their ends in the manifest, or the
+// active segment if none has records.
 func (db *DB) listLogs(mems []*commitlog.Segment) error {
 	return db.tree.Update(manifest.Edit{Logs: commitlog.Ends(mems), HighWater: uint64(db.log.FinalHighWater())})
 }

@@ -92,24 +92,27 @@ func TestFilterBesideFewRows(t *testing.T) {
 	}
 }
 
-// TestFilterOfSeveralRanges filters two ranges of keys by values. The rows between the ranges have these values too.
+// TestFilterOfSeveralRanges filters two ranges of keys by values, which the rows between the ranges have too. Those must not
+// be returned, and not be examined, except in the row groups at the ends of the ranges, which count whole.
 func TestFilterOfSeveralRanges(t *testing.T) {
+	const rows, group = 2000, 300 // of a partition, and more than a row group has
 	o := manual(vfs.NewMem())
 	o.SegmentBytes, o.FileBytes = 4<<20, 4<<20
 	db := mustCreate(t, o)
 	for _, partition := range []string{"a", "b", "c", "d"} {
-		fill(t, db, partition, 200, 10)
+		fill(t, db, partition, rows, 10)
 	}
 	check(t, "Flush", db.Flush(t.Context()))
 	for _, reverse := range []bool{false, true} {
-		rows := map[string]int{} // by partition
-		q := store.Query{Filter: filter.MustParse("(PartitionKey eq 'a' or PartitionKey eq 'c') and N lt 150L"), Reverse: reverse}
-		for e, err := range db.Entities(t.Context(), table, q) {
-			check(t, "Query", err)
-			rows[e.Key.Partition]++
-		}
-		if len(rows) != 2 || rows["a"] != 150 || rows["c"] != 150 {
-			t.Errorf("reverse %v: rows by partition are %v, want 150 of a and of c", reverse, rows)
+		for _, matches := range []int{5, rows - 5} { // few row groups have one, or all
+			text := fmt.Sprintf("(PartitionKey eq 'a' or PartitionKey eq 'c') and N lt %dL", matches)
+			found, examined := examine(t, db, store.Query{Filter: filter.MustParse(text), Reverse: reverse})
+			if len(found) != 2*matches || slices.Max(found) != int64(matches)-1 {
+				t.Errorf("%s, reverse %v: %d rows match, want %d", text, reverse, len(found), 2*matches)
+			}
+			if examined < 2*matches || examined > 2*rows+3*group {
+				t.Errorf("%s, reverse %v: %d rows are examined, %d are in the ranges", text, reverse, examined, 2*rows)
+			}
 		}
 	}
 }

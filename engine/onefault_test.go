@@ -29,18 +29,13 @@ func TestQueryAfterOneFault(t *testing.T) {
 		fill(t, db, "q", rows, 1000)
 		check(t, "Close", db.Close())
 		names := files(t, disk, "db", ".sst")
-		name := "db/" + names[len(names)-1]
+		name := names[len(names)-1]
 		for _, text := range []string{"PartitionKey eq 'q'", "PartitionKey eq 'q' and N ge 0L"} {
 			for _, kind := range []string{"rows", "columns", "rows in reverse"} {
 				failed := true
 				for n := uint64(1); failed; n++ {
 					failed = false
-					nth := errorfs.FailNth(n, func(op vfs.Op) bool { return op.Kind == "read" && op.Name == name }, errorfs.Fault{Err: syscall.EIO}, false)
-					o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
-						f := nth(op)
-						failed = failed || f != nil
-						return f
-					})
+					o.FS = failRead(disk, n, &failed, name)
 					db := mustOpen(t, "db", o)
 					c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse(text), Reverse: kind == "rows in reverse"}).(store.ColumnCursor)
 					seen := map[string]int{}
@@ -72,6 +67,17 @@ func TestQueryAfterOneFault(t *testing.T) {
 	}
 }
 
+// failRead returns disk with a fault: the n-th read of the files fails. It sets failed then.
+func failRead(disk vfs.FS, n uint64, failed *bool, names ...string) vfs.FS {
+	rule := errorfs.FailNth(n, func(op vfs.Op) bool { return op.Kind == "read" && slices.Contains(names, path.Base(op.Name)) },
+		errorfs.Fault{Err: syscall.EIO}, false)
+	return errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+		f := rule(op)
+		*failed = *failed || f != nil
+		return f
+	})
+}
+
 // TestEmptyRangeAfterOneFault fails each read of an sstable once in a query that passes tombstones. The query must not
 // note that there is no entity behind them: a later query must return the rows.
 func TestEmptyRangeAfterOneFault(t *testing.T) {
@@ -84,7 +90,7 @@ func TestEmptyRangeAfterOneFault(t *testing.T) {
 	fill(t, db, "q", rows, 1000)
 	check(t, "Flush", db.Flush(t.Context()))
 	names := files(t, disk, "db", ".sst")
-	name := "db/" + names[len(names)-1]
+	name := names[len(names)-1]
 	for i := range rows {
 		if i < deleted/2 || i >= rows-deleted/2 {
 			_, err := db.Apply(t.Context(), table, store.Delete(edm.Key{Partition: "q", Row: fmt.Sprintf("%06d", i)}, store.Any))
@@ -96,12 +102,7 @@ func TestEmptyRangeAfterOneFault(t *testing.T) {
 		failures := 0
 		for n, failed := uint64(1), true; failed; n++ {
 			failed = false
-			nth := errorfs.FailNth(n, func(op vfs.Op) bool { return op.Kind == "read" && op.Name == name }, errorfs.Fault{Err: syscall.EIO}, false)
-			o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
-				f := nth(op)
-				failed = failed || f != nil
-				return f
-			})
+			o.FS = failRead(disk, n, &failed, name)
 			db := mustOpen(t, "db", o)
 			count := func() (found int, err error) {
 				for _, e := range db.Entities(t.Context(), table, store.Query{Reverse: reverse, Limit: 1}) {
@@ -155,13 +156,7 @@ func TestFilterOfRunsAfterOneFault(t *testing.T) {
 		failures := 0
 		for nth, failed := uint64(1), true; failed; nth++ {
 			failed = false
-			rule := errorfs.FailNth(nth, func(op vfs.Op) bool { return op.Kind == "read" && slices.Contains(names, path.Base(op.Name)) },
-				errorfs.Fault{Err: syscall.EIO}, false)
-			o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
-				f := rule(op)
-				failed = failed || f != nil
-				return f
-			})
+			o.FS = failRead(disk, nth, &failed, names...)
 			db := mustOpen(t, "db", o)
 			seen := map[string]int{}
 			var err error

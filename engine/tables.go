@@ -21,8 +21,9 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 	})
 }
 
-// DeleteTable deletes a table and its metadata, durably. It writes one record, however large the table is. The space is freed
-// in the background and by Close, except that of files with rows of other tables, which wait for compactions. The errors are
+// DeleteTable deletes a table and its metadata, durably. It writes one record, however
+// large the table is. The space is freed in the background and by Close, except that of
+// files with rows of other tables, which wait for compactions. The errors are
 // store.ErrTableNotFound, an *edm.Error for an illegal name, and those of Apply.
 func (db *DB) DeleteTable(ctx context.Context, table string) error {
 	err := db.changeCatalog(ctx, space.Drop, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {

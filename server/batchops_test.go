@@ -234,3 +234,41 @@ func TestRefusedCondition(t *testing.T) {
 		})
 	}
 }
+
+// TestFullMetadataInBatch inserts entities in a batch, which spells the table in two ways, and asks for all metadata. Their types
+// and links name the account and the table, as those of an insert alone do.
+func TestFullMetadataInBatch(t *testing.T) {
+	const accept = "Accept: application/json;odata=fullmetadata\r\nContent-Type: application/json\r\n"
+	insert := func(row string) string { return `{"PartitionKey":"a","RowKey":"` + row + `"}` }
+	w := newPeopleServer(t)
+	var operations []string
+	for _, table := range []string{"People", "people"} {
+		text := operation("POST", "/"+wireAccount+"/"+table, accept, insert(table))
+		operations = append(operations, strings.Replace(text, "Accept: application/json\r\n", "", 1))
+	}
+	envelope := batch("", changeset(operations...), "")
+	inBatch, _ := w.exchange(envelope.bytes(w))
+	one := testRequest{method: "POST", path: "/People", headers: accept, body: insert("alone")}
+	alone, _ := w.exchange(one.bytes(w))
+	wants := func(table string) []string {
+		return []string{
+			"/" + wireAccount + "/$metadata#" + table + `/@Element"`,
+			`"odata.type":"` + wireAccount + "." + table + `"`,
+			`"odata.editLink":"` + table + `(PartitionKey='a',RowKey='`,
+		}
+	}
+	for _, c := range []struct {
+		how   string
+		got   []byte
+		wants []string
+	}{
+		{"in a batch", inBatch, append(wants("People"), wants("people")...)},
+		{"alone", alone, wants("People")},
+	} {
+		for _, want := range c.wants {
+			if !strings.Contains(string(c.got), want) {
+				t.Errorf("%s: %s\nwant %s", c.how, c.got, want)
+			}
+		}
+	}
+}
