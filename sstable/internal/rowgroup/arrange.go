@@ -49,8 +49,8 @@ func (a *arranger) keep(s *shapeSection) {
 		switch c.encoding {
 		case encodingBits:
 			at := a.at
-			a.at += copy(a.to[at:], a.from[c.bytes:][:(s.rows+7)/8])
-			c.bytes = uint32(at)
+			a.at += copy(a.to[at:], a.from[c.a.off:][:(s.rows+7)/8])
+			c.a.off = uint32(at)
 		case encodingDict:
 			n := int(c.bytes - c.dict)
 			size := n + le16(a.from[c.dict:], n/2-1)

@@ -16,8 +16,8 @@ type column struct {
 	typ      edm.Type
 	prev     int16  // heap column before this one, -1 if none
 	dict     uint32 // offset of the ends
-	bytes    uint32 // offset of the entries of the dictionary, or of the bits
-	a        vector // words, ends, codes, guids
+	bytes    uint32 // offset of the entries of the dictionary
+	a        vector // words, ends, codes, guids; of bits the offset alone
 }
 
 // heap reports whether the values are in the heap.
@@ -34,7 +34,7 @@ func (c *column) decode(cur *fields.Cursor, s *codec.Shape, i, rows int) bool {
 		c.a = readVector(cur, rows)
 		return !cur.Bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(withSum(cur), rows)
 	case encodingBits:
-		c.bytes = uint32(cur.Off)
+		c.a = vector{off: uint32(cur.Off)}
 		bits := cur.Bytes((rows + 7) / 8)
 		return !cur.Bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || bits[rows/8]>>(rows%8) == 0)
 	case encodingGuid:

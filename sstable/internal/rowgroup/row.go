@@ -267,7 +267,7 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 		at := c.a.offset(r.ordinal)
 		return c.name, edm.GuidBytes(r.data[at : at+guidBytes])
 	case c.encoding == encodingBits:
-		return c.name, edm.Fixed(edm.TypeBoolean, uint64(r.data[int(c.bytes)+r.ordinal/8]>>(r.ordinal%8)&1))
+		return c.name, edm.Fixed(edm.TypeBoolean, uint64(r.data[int(c.a.off)+r.ordinal/8]>>(r.ordinal%8)&1))
 	}
 	b, ok := r.text(c, i)
 	switch {

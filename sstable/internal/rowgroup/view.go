@@ -74,7 +74,7 @@ func (h *Head) Column(i int) Column {
 	case encodingWord:
 		c.Kind, c.Words = Words, c.c.a.words(h.data)
 	case encodingBits:
-		c.Kind, c.Booleans = Booleans, h.data[c.c.bytes:][:(h.rows+7)/8]
+		c.Kind, c.Booleans = Booleans, h.data[c.c.a.off:][:(h.rows+7)/8]
 	case encodingDict:
 		c.Kind, c.Words = Codes, c.c.a.words(h.data)
 	case encodingHeap, encodingHeapLast:
