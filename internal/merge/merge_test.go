@@ -306,15 +306,27 @@ func TestIteratorStopsAtError(t *testing.T) {
 }
 
 func TestSeekAfterError(t *testing.T) {
-	a := &list{rows: []entry{{user: "a\x01", seq: 1}, {user: "b\x01", seq: 1}}, failAt: 2}
-	b := &list{rows: []entry{{user: "c\x01", seq: 1, source: 1}}}
-	it := newIterator(sourcesOf([]*list{a, b}), Options{})
-	if !it.SeekGE(nil) || it.Next() || it.Err() == nil {
-		t.Fatalf("the second move of the first source did not fail: %v", it.Err())
-	}
-	a.err = nil
-	if !it.SeekGE([]byte("b")) || it.Row().(entry).user != "b\x01" || it.Err() != nil {
-		t.Fatalf("after a new seek: valid %v, err %v", it.Valid(), it.Err())
+	for _, c := range []struct {
+		name string
+		seek func(*Iterator) bool
+		want string
+	}{
+		{"SeekGE", func(it *Iterator) bool { return it.SeekGE([]byte("b")) }, "b\x01"},
+		{"SeekLT", func(it *Iterator) bool { return it.SeekLT([]byte("c")) }, "b\x01"},
+		{"Resume", func(it *Iterator) bool { return it.Resume(false) }, "c\x01"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := &list{rows: []entry{{user: "a\x01", seq: 1}, {user: "b\x01", seq: 1}}, failAt: 2}
+			b := &list{rows: []entry{{user: "c\x01", seq: 1, source: 1}}}
+			it := newIterator(sourcesOf([]*list{a, b}), Options{})
+			if !it.SeekGE(nil) || it.Next() || it.Err() == nil {
+				t.Fatalf("the second move of the first source did not fail: %v", it.Err())
+			}
+			a.err = nil
+			if !c.seek(it) || it.Row().(entry).user != c.want || it.Err() != nil {
+				t.Fatalf("afterwards: valid %v, err %v", it.Valid(), it.Err())
+			}
+		})
 	}
 }
 
