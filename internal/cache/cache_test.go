@@ -82,6 +82,40 @@ func TestPinnedBlocksAreNotEvicted(t *testing.T) {
 	}
 }
 
+// TestEvictsBesidePinnedBlocks pins more blocks than the small queue should have, behind others
+// that were used. A block that is kept evicts one of the others.
+func TestEvictsBesidePinnedBlocks(t *testing.T) {
+	c := New(200 << 10)
+	const size, others = 1000, 50
+	n := 0
+	for {
+		h, loaded, ok := c.AcquireKept(key(n), size, Second)
+		if !ok {
+			break // the cache is full
+		}
+		if loaded {
+			t.Fatalf("block %d is in the cache", n)
+		}
+		if h.Fill(nil, 0); n < others {
+			again, _ := c.Acquire(key(n), size, true)
+			again.Release()
+			h.Release()
+		} else {
+			defer h.Release()
+		}
+		n++
+	}
+	h, _, ok := c.AcquireKept(key(n), size, Second) // the second miss
+	if !ok || n < 2*others {
+		t.Fatalf("block %d kept: %t", n, ok)
+	}
+	h.Fill(nil, 0)
+	h.Release()
+	if s := c.Stats(); s.Evictions == 0 || s.Bytes > s.Limit || s.Hits != others || s.Misses != uint64(n)+2 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestHotBlockIsNotEvicted(t *testing.T) {
 	c := New(200 << 10)
 	for n := range 1000 {
