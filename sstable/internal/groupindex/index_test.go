@@ -137,6 +137,18 @@ func TestDecodeRefuses(t *testing.T) {
 			}
 		}
 	}
+	good := encodedKey(1)
+	user := codec.UserKey(good)
+	for _, bad := range [][]byte{
+		nil, good[:codec.TrailerLen-1], codec.AppendTrailer(user[:len(user)-1:len(user)-1], 1, codec.KindPut), codec.AppendTrailer(user, 1, 0xFF),
+	} {
+		if _, err := Decode(Append(nil, groups, bad, good), begin, end); err == nil {
+			t.Errorf("the smallest key %x was accepted", bad)
+		}
+		if _, err := Decode(Append(nil, groups, good, bad), begin, end); err == nil {
+			t.Errorf("the largest key %x was accepted", bad)
+		}
+	}
 	for i := range groups {
 		flags := slices.Clone(p)
 		flags[4+i*GroupBytes+20] |= 2
