@@ -376,6 +376,9 @@ func testOneLoader(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d loads after a failed one, want 1", n)
 	}
+	if n := c.Close(); n != 0 || slabsOf(c) != 0 {
+		t.Errorf("after the failed load: %d blocks pinned, %d slabs not freed", n, slabsOf(c))
+	}
 }
 
 func TestDeterministicEvictions(t *testing.T) {

@@ -259,6 +259,22 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestFailedLoadsAreFreed fails loads. Their memory is used again, and freed at the end.
+func TestFailedLoadsAreFreed(t *testing.T) {
+	c := New(1 << 20)
+	const size = 5000
+	for n := range 1000 {
+		h, _ := c.Acquire(key(n), size, true)
+		if h.e.chunk == 0 {
+			t.Fatalf("after %d failed loads a block is on the Go heap", n)
+		}
+		h.Fail()
+	}
+	if n := c.Close(); n != 0 || slabsOf(c) != 0 {
+		t.Errorf("%d blocks pinned, %d slabs not freed", n, slabsOf(c))
+	}
+}
+
 // TestMissesDoNotAllocate loads blocks of many sizes through a full cache.
 func TestMissesDoNotAllocate(t *testing.T) {
 	c := New(4 << 20)
