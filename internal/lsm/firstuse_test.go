@@ -151,6 +151,35 @@ func TestFirstUseFails(t *testing.T) {
 	}
 }
 
+// TestVerifyFails fails each operation of Verify, which returns the error: it has not checked all.
+func TestVerifyFails(t *testing.T) {
+	disk, _ := closedTree(t)
+	for n := 1; ; n++ {
+		fsys := errorfs.Wrap(disk, nil)
+		tree := openTree(t, fsys)
+		ops := 0
+		var failed vfs.Op
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			if ops++; ops != n {
+				return nil
+			}
+			failed = op
+			return &errorfs.Fault{Err: syscall.EIO}
+		})
+		got, err := tree.Verify(context.Background())
+		if ops < n {
+			must(t, err)
+			if n < 10 {
+				t.Fatalf("Verify has %d operations", ops)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Fatalf("operation %d, %v: error %v, %d findings, want %v", n, failed, err, len(got.Findings), syscall.EIO)
+		}
+	}
+}
+
 // TestFirstUseConcurrently uses a file for the first time from several goroutines. One of
 // them reads its footer.
 func TestFirstUseConcurrently(t *testing.T) {
