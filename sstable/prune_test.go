@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 )
 
 // condition returns a random program over the properties of entries.
@@ -63,6 +64,47 @@ func TestBoundsExcludeGroups(t *testing.T) {
 		}
 		if err := it.Close(); err != nil || n > c.most || n == 0 && c.most > 0 {
 			t.Errorf("%s: the bounds do not exclude %d of %d rows, want at most %d, error %v", name, n, len(entries), c.most, err)
+		}
+	}
+}
+
+// TestBoundsOfManyColumns looks in each column of files with about as many as have bounds. Nothing
+// is known of the values of a column beyond these.
+func TestBoundsOfManyColumns(t *testing.T) {
+	const most = groupbounds.MaxColumns
+	for _, n := range []int{most - 1, most, most + 1, most + 40} {
+		var list []entry
+		for i := range n {
+			props := edm.Properties{{Name: fmt.Sprint("c", i), Value: edm.String("x")}}
+			list = append(list, newEntry("p", fmt.Sprintf("%04d", i), uint64(i+1), false, props))
+		}
+		o := writerOptions()
+		o.GroupBytes = 500
+		f, _ := write(t, o, sortEntries(list))
+		r := open(t, f, nil)
+		for i := range n + 1 { // the last column is of no row
+			p := predicate.Compile(predicate.NewCompare(fmt.Sprint("c", i), predicate.Eq, edm.String("x")))
+			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: p})
+			if it.pruner == nil {
+				it.prune()
+			}
+			kept, found := 0, false
+			for span, ok := it.SpanGE(nil); ok; span, ok = it.SpanAfter(&span) {
+				if !it.Excludes(&span) {
+					kept++
+					found = found || i < n && bytes.Compare(span.Lower, list[i].user) <= 0 && (span.Upper == nil || bytes.Compare(list[i].user, span.Upper) < 0)
+				}
+			}
+			want := len(r.index.Groups)
+			switch {
+			case i < min(n, most):
+				want = 1
+			case n < most:
+				want = 0
+			}
+			if err := it.Close(); err != nil || kept != want || found != (i < n) {
+				t.Errorf("column %d of %d: the bounds do not exclude %d groups, want %d, found %t, error %v", i, n, kept, want, found, err)
+			}
 		}
 	}
 }
