@@ -277,6 +277,27 @@ func TestCraftedHeads(t *testing.T) {
 	refuse("heap unit larger than the limit", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
 }
 
+// TestUnknownEncoding decodes heads with a column of an unknown encoding, which has no bytes.
+func TestUnknownEncoding(t *testing.T) {
+	var users [][]byte
+	for i := range minColumnRows {
+		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprint(i)))
+	}
+	props := edm.Properties{{Name: "n", Value: edm.Int32(77)}}
+	_, data := build(t, users, func(int) edm.Properties { return props })
+	column := []byte{encodingWord, 0, 77, 0, 0, 0, 0, 0, 0, 0}
+	at := bytes.Index(data, column)
+	if at < 0 {
+		t.Fatal("no column")
+	}
+	for _, encoding := range []byte{0, encodingDict + 1, 0xFF} {
+		crafted := slices.Concat(data[:at], []byte{encoding}, data[at+len(column):])
+		if new(Head).Decode(crafted, 0, 0, len(crafted), list(codec.NewShape(props))) == nil {
+			t.Errorf("a column of the encoding %d was accepted", encoding)
+		}
+	}
+}
+
 // TestArrangeUnusedSection arranges a head of tombstones whose only section has fewer
 // rows than the head.
 func TestArrangeUnusedSection(t *testing.T) {
