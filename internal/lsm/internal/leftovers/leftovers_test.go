@@ -1,9 +1,14 @@
 package leftovers
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -32,5 +37,38 @@ func TestEmptyFiles(t *testing.T) {
 	}
 	if removed, err := l.Remove(); err != nil || fmt.Sprint(removed) != "[000001.sst]" {
 		t.Errorf("removed %v, %v; want the empty file that is not listed", removed, err)
+	}
+}
+
+// TestCheck checks a finished file whose last entry has the sequence number 5 and the Timestamp 100.
+func TestCheck(t *testing.T) {
+	disk, dbid := vfs.NewMem(), [16]byte{1}
+	f, err := disk.Create("000001.sst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := sstable.NewWriter(f, sstable.WriterOptions{DBID: dbid, Number: 1})
+	shape := codec.NewShape(nil)
+	var row codec.Row
+	user := codec.AppendKey(nil, 16, "p", "r")
+	row.Reset(user, 100, shape, false, nil)
+	if err := w.Add(codec.AppendTrailer(user, 5, codec.KindPut), &row); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Find(disk, ".", dbid, nil, 9)
+	if err != nil || len(l.files) != 1 {
+		t.Fatalf("found %v, %v", l.files, err)
+	}
+	for _, c := range []struct {
+		seq   uint64
+		stamp edm.Ticks
+		ok    bool
+	}{{5, 100, true}, {6, 101, true}, {4, 100, false}, {5, 99, false}} {
+		if err := l.Check(c.seq, c.stamp); errors.Is(err, corrupt.ErrCorrupt) == c.ok || (err == nil) != c.ok {
+			t.Errorf("manifest and logs end at %d of %d: %v", c.seq, c.stamp, err)
+		}
 	}
 }
