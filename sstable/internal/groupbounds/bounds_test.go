@@ -38,6 +38,15 @@ func TestDecodeBadGroups(t *testing.T) {
 			t.Errorf("groups with the columns %v: error %v", c.groups, err)
 		}
 	}
+	good := section([]uint16{1}, []uint16{0, 1})
+	for n := range good {
+		if _, err := Decode(good[:n:n], 2); err == nil {
+			t.Errorf("the first %d of %d bytes are accepted", n, len(good))
+		}
+	}
+	if _, err := Decode(append(good, 0), 2); err == nil {
+		t.Error("a byte after the bounds is accepted")
+	}
 	// Groups that claim the most columns, without their records.
 	group := append([]byte{0xFF, 0xFF}, make([]byte, groupBytes-2)...)
 	const many = 40_000
