@@ -2,6 +2,7 @@ package groupindex
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -215,5 +216,39 @@ func TestAround(t *testing.T) {
 	g.Units = nil
 	if from, to := g.Around(separator); from != 0 || to != g.Len {
 		t.Errorf("without units: bytes %d to %d, want the group", from, to)
+	}
+}
+
+// TestBadUnits decodes lists of heap units that do not fit their group.
+func TestBadUnits(t *testing.T) {
+	type unit struct {
+		stored, shared int
+		suffix         string
+	}
+	for _, c := range []struct {
+		name  string
+		units []unit
+		ok    bool
+	}{
+		{"two around the head", []unit{{30, 0, ""}, {45, 4, "2"}}, true},
+		{"two before the head", []unit{{rowgroup.SumBytes + 1, 0, ""}, {21, 5, ""}}, true},
+		{"longer than the group", []unit{{30, 0, ""}, {46, 4, "2"}}, false},
+		{"three, longer than the group", []unit{{30, 0, ""}, {20, 4, "2"}, {26, 4, "3"}}, false},
+		{"only a sum", []unit{{rowgroup.SumBytes, 0, ""}}, false},
+		{"longer separator than that of the group", []unit{{30, 0, ""}, {45, 6, ""}}, false},
+		{"first with a part of the separator", []unit{{30, 1, ""}}, false},
+		{"first with a separator", []unit{{30, 0, "a"}}, false},
+	} {
+		p := []byte{byte(len(c.units))}
+		for _, u := range c.units {
+			p = binary.LittleEndian.AppendUint32(p, uint32(u.stored))
+			p = binary.LittleEndian.AppendUint16(p, uint16(u.shared))
+			p = append(binary.LittleEndian.AppendUint16(p, uint16(len(u.suffix))), u.suffix...)
+		}
+		g := Group{Before: 30, Head: 100, Len: 175, Separator: []byte("key-1")}
+		rest, ok := g.decodeUnits(append(p, "rest"...))
+		if ok != c.ok || ok && (string(rest) != "rest" || len(g.Units) != len(p)-1) {
+			t.Errorf("%s: accepted %t, %d bytes of units, rest %q", c.name, ok, len(g.Units), rest)
+		}
 	}
 }
