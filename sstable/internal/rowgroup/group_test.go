@@ -277,23 +277,40 @@ func TestCraftedHeads(t *testing.T) {
 	refuse("heap unit larger than the limit", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
 }
 
-// TestUnknownEncoding decodes heads with a column of an unknown encoding, which has no bytes.
-func TestUnknownEncoding(t *testing.T) {
+// TestCraftedColumns decodes heads whose columns are of an unknown encoding, are followed by other
+// bytes, or divide the heap in another order.
+func TestCraftedColumns(t *testing.T) {
 	var users [][]byte
 	for i := range minColumnRows {
 		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprint(i)))
 	}
-	props := edm.Properties{{Name: "n", Value: edm.Int32(77)}}
-	_, data := build(t, users, func(int) edm.Properties { return props })
-	column := []byte{encodingWord, 0, 77, 0, 0, 0, 0, 0, 0, 0}
-	at := bytes.Index(data, column)
-	if at < 0 {
-		t.Fatal("no column")
+	number := func(int) edm.Properties { return edm.Properties{{Name: "n", Value: edm.Int32(77)}} }
+	texts := func(i int) edm.Properties {
+		a, b := fmt.Sprintf("%064d", i), fmt.Sprintf("%064d", i*i)
+		return edm.Properties{{Name: "a", Value: edm.String(a)}, {Name: "b", Value: edm.String(b)}}
 	}
-	for _, encoding := range []byte{0, encodingDict + 1, 0xFF} {
-		crafted := slices.Concat(data[:at], []byte{encoding}, data[at+len(column):])
-		if new(Head).Decode(crafted, 0, 0, len(crafted), list(codec.NewShape(props))) == nil {
-			t.Errorf("a column of the encoding %d was accepted", encoding)
+	word := []byte{encodingWord, 0, 77, 0, 0, 0, 0, 0, 0, 0}
+	ends := []byte{encodingHeap, 0, 64, 0, 0, 0, 0, 0, 0, 0}
+	for _, c := range []struct {
+		name     string
+		props    func(i int) edm.Properties
+		from, to []byte
+	}{
+		{"encoding 0", number, word, []byte{0}},
+		{"encoding 7", number, word, []byte{encodingDict + 1}},
+		{"a byte after the columns", number, word, append(slices.Clip(word), 0)},
+		{"the last of the heap first", texts, append(slices.Clip(ends), encodingHeapLast), append([]byte{encodingHeapLast}, ends...)},
+	} {
+		h, data := build(t, users, c.props)
+		head := data[:len(h.data):len(h.data)]
+		at := bytes.Index(head, c.from)
+		if at < 0 {
+			t.Fatalf("%s: no such column", c.name)
+		}
+		crafted := slices.Concat(head[:at], c.to, head[at+len(c.from):])
+		group := len(data) - len(head) + len(crafted)
+		if new(Head).Decode(crafted, h.off, 0, group, list(codec.NewShape(c.props(0)))) == nil {
+			t.Errorf("%s: accepted", c.name)
 		}
 	}
 }
