@@ -265,6 +265,25 @@ func TestCraftedHeads(t *testing.T) {
 	pattern := append([]byte{encodingHeap, 0}, make([]byte, 8)...)
 	refuse("end of a value, no heap", h, bytes.Clone(head), pattern, func(at []byte) { at[2] = 5 })
 
+	h, data = build(t, users, func(i int) edm.Properties {
+		p := texts("")(0)
+		switch i {
+		case 0:
+			p[0].Value = edm.Binary(make([]byte, bigValueBytes+1))
+		case 2:
+			return nil
+		}
+		return p
+	})
+	v := h.ValueBlocks[0]
+	head = data[:v.Off-h.off]
+	pattern = le.AppendUint32(le.AppendUint32(make([]byte, 4), uint32(v.Off-h.off)), uint32(v.Stored))
+	refuse("value block of a tombstone", h, bytes.Clone(head), pattern, func(at []byte) { at[0] = 2 })
+	refuse("value block of an unknown row", h, bytes.Clone(head), pattern, func(at []byte) { at[0] = 3 })
+	refuse("value block of an unknown property", h, bytes.Clone(head), pattern, func(at []byte) { at[2] = 2 })
+	refuse("small value block", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[12:], bigValueBytes) })
+	refuse("empty value block", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[8:], SumBytes) })
+
 	h, data = build(t, users, texts("some text that is not so long"))
 	u := h.HeapUnits[0]
 	head = data[:u.Off-h.off]
