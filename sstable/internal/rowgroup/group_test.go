@@ -296,14 +296,15 @@ func TestCraftedHeads(t *testing.T) {
 	refuse("heap unit larger than the limit", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
 }
 
-// TestCraftedColumns decodes heads whose columns are of an unknown encoding, are followed by other
-// bytes, or divide the heap in another order.
+// TestCraftedColumns decodes heads whose columns are of an unknown encoding or of one for another type,
+// are followed by other bytes, or divide the heap in another order.
 func TestCraftedColumns(t *testing.T) {
 	var users [][]byte
 	for i := range minColumnRows {
 		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprint(i)))
 	}
 	number := func(int) edm.Properties { return edm.Properties{{Name: "n", Value: edm.Int32(77)}} }
+	boolean := func(i int) edm.Properties { return edm.Properties{{Name: "b", Value: edm.Boolean(i%2 == 0)}} }
 	texts := func(i int) edm.Properties {
 		a, b := fmt.Sprintf("%064d", i), fmt.Sprintf("%064d", i*i)
 		return edm.Properties{{Name: "a", Value: edm.String(a)}, {Name: "b", Value: edm.String(b)}}
@@ -317,6 +318,11 @@ func TestCraftedColumns(t *testing.T) {
 	}{
 		{"encoding 0", number, word, []byte{0}},
 		{"encoding 7", number, word, []byte{encodingDict + 1}},
+		{"bits of an Int32", number, word, []byte{encodingBits, 0}},
+		{"Guids of an Int32", number, word, append([]byte{encodingGuid}, make([]byte, guidBytes*minColumnRows)...)},
+		{"texts of an Int32", number, word, []byte{encodingHeapLast}},
+		{"dictionary of an Int32", number, word, append([]byte{encodingDict}, make([]byte, 5+vectorHeaderBytes)...)},
+		{"words of a Boolean", boolean, []byte{encodingBits, 0x55}, append([]byte{encodingWord}, make([]byte, vectorHeaderBytes)...)},
 		{"a byte after the columns", number, word, append(slices.Clip(word), 0)},
 		{"the last of the heap first", texts, append(slices.Clip(ends), encodingHeapLast), append([]byte{encodingHeapLast}, ends...)},
 	} {
