@@ -270,3 +270,210 @@ func TestUnreadSegmentAtOpen(t *testing.T) {
 		t.Errorf("the next Open archives %d chunks, want 1", len(a.names)-before)
 	}
 }
+
+// TestEmptySegmentBeforeArchive opens a database with an archive whose last segment has a header and no record, because its first
+// write failed. There is nothing to archive in it, and the chunks behind it must not wait for it.
+func TestEmptySegmentBeforeArchive(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	fill(t, db, "p", 3, 14<<10)
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "write" && strings.HasSuffix(op.Name, ".wal") && op.Off > 0 {
+			return &errorfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	})
+	_, err := db.Apply(t.Context(), table, store.Insert(entity("p", "lost", 1, 30<<10)))
+	fsys.SetRule(nil)
+	if !errors.Is(err, store.ErrOutcomeUnknown) || len(files(t, fsys, "db", ".wal")) != 2 {
+		t.Fatalf("Apply: %v, want %v; segments %q, want two", err, store.ErrOutcomeUnknown, files(t, fsys, "db", ".wal"))
+	}
+	_ = closeAtOnce(db)
+	a := &memArchive{}
+	o := manual(fsys)
+	o.Archive = a
+	db = mustOpen(t, "db", o)
+	check(t, "Flush", db.Flush(t.Context()))
+	apply(t, db, store.Insert(entity("p", "later", 1, 10)))
+	check(t, "Flush", db.Flush(t.Context()))
+	drain(t, db)
+	if s := stats(t, db); s.ArchiveWaiting != 0 || a.ranges(t)[1].Last != s.LastSequence {
+		t.Errorf("%d chunks wait, archived %v, the last sequence is %d", s.ArchiveWaiting, a.ranges(t), s.LastSequence)
+	}
+}
+
+// TestUnreadSegmentInStep cannot read a segment that waits for the archive. It still waits, and the next attempt archives it.
+func TestUnreadSegmentInStep(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	a := &memArchive{}
+	o := manual(fsys)
+	o.Archive = a
+	db := mustCreate(t, o)
+	fill(t, db, "p", 3, 10)
+	check(t, "Flush", db.Flush(t.Context()))
+	isOpen := func(op vfs.Op) bool { return op.Kind == "open" && strings.HasSuffix(op.Name, ".wal") }
+	fsys.SetRule(errorfs.FailNth(1, isOpen, errorfs.Fault{Err: syscall.EIO}, false))
+	if _, err := db.Step(t.Context()); !errors.Is(err, syscall.EIO) || stats(t, db).ArchiveWaiting != 1 {
+		t.Errorf("Step: %v, want %v; %d chunks wait, want one", err, syscall.EIO, stats(t, db).ArchiveWaiting)
+	}
+	drain(t, db)
+	if got := a.ranges(t); len(got) != 1 {
+		t.Errorf("archived %v, want one chunk", got)
+	}
+}
+
+// TestDamagedLoadAtOpen damages the manifest of a load that waits for the archive. Open succeeds, and the log says that the archive
+// lacks the load.
+func TestDamagedLoadAtOpen(t *testing.T) {
+	disk := vfs.NewMem()
+	var logged bytes.Buffer
+	o := manual(disk)
+	o.Archive, o.Logger = &memArchive{err: errors.New("injected")}, slog.New(slog.NewTextHandler(&logged, nil))
+	db := mustCreate(t, o)
+	_, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("q", "1", 1, 10)}), engine.LoadOptions{})
+	check(t, "Load", err)
+	check(t, "Close", db.Close())
+	name := files(t, disk, "db", ".load")[0]
+	check(t, "Patch", disk.Patch("db/"+name+"/MANIFEST", 20, []byte("damage")))
+	db = mustOpen(t, "db", o)
+	if got := dump(t, db, store.Query{}); len(got) != 1 {
+		t.Errorf("rows %q, want one", got)
+	}
+	if want := "missing in the archive"; !strings.Contains(logged.String(), want) || !strings.Contains(logged.String(), name) {
+		t.Errorf("the log does not say that %s is %s: %s", name, want, &logged)
+	}
+}
+
+// TestUnlinkedLoad cannot make the directory that keeps the files of a Load for the archive. The Load fails, and writes go on.
+func TestUnlinkedLoad(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	a := &memArchive{}
+	o := manual(fsys)
+	o.Archive = a
+	db := mustCreate(t, o)
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "mkdir" {
+			return &errorfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	})
+	if _, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("q", "1", 1, 10)}), engine.LoadOptions{}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Load: %v, want %v", err, syscall.EIO)
+	}
+	fsys.SetRule(nil)
+	fill(t, db, "p", 3, 10)
+	check(t, "Close", db.Close())
+	if got := a.ranges(t); got[len(got)-1].Last != 5 {
+		t.Errorf("archived %v, want up to 5", got)
+	}
+}
+
+// refuseInstall fails each install of a Load behind the links for the archive, and fails the operations that also selects.
+func refuseInstall(also func(op vfs.Op) bool) errorfs.Rule {
+	linked := false
+	return func(op vfs.Op) *errorfs.Fault {
+		linked = linked || op.Kind == "link"
+		if linked && (op.Kind == "create" && op.Name == "db/MANIFEST.tmp" || also != nil && also(op)) {
+			return &errorfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	}
+}
+
+// TestRefusedLoadIsNotArchived refuses the install of a Load. The next write gets its sequence number, and the archive must get
+// that write and not the Load, also after a power cut.
+func TestRefusedLoadIsNotArchived(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	fsys := errorfs.Wrap(disk, nil)
+	o := manual(fsys)
+	o.Archive = &memArchive{hold: make(chan struct{})}
+	db := mustCreate(t, o)
+	fsys.SetRule(refuseInstall(nil))
+	if _, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("q", "1", 1, 10)}), engine.LoadOptions{}); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Load: %v, want %v", err, syscall.EIO)
+	}
+	fsys.SetRule(nil)
+	if left := files(t, disk, "db", ".load"); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+	fill(t, db, "p", 3, 10)
+	for seed, mode := range vfs.CrashModes {
+		a := &memArchive{}
+		o := manual(disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)}))
+		o.Archive = a
+		again := mustOpen(t, "db", o)
+		last := stats(t, again).LastSequence
+		check(t, "Close", again.Close())
+		got := a.ranges(t)
+		if n := len(got); n == 0 || got[0].First != 1 || got[n-1].Last != last || slices.ContainsFunc(a.names, func(name string) bool {
+			return strings.HasSuffix(name, ".load")
+		}) {
+			t.Errorf("%s: archived %q, the last sequence is %d", mode, a.names, last)
+		}
+	}
+	check(t, "Close", closeAtOnce(db))
+}
+
+// TestRefusedLoadCannotBeRemoved refuses the install of a Load, and then each step that removes its links. A write with the same
+// sequence number would be hidden by them in the archive, so the database must refuse it. Nor may an Open that fails to remove them
+// succeed.
+func TestRefusedLoadCannotBeRemoved(t *testing.T) {
+	for _, c := range []struct{ kind, suffix string }{
+		{"list", ".load"},
+		{"remove", ".sst"},
+		{"sync-dir", ".load"},
+		{"remove", ".load/MANIFEST"},
+		{"remove", ".load"},
+		{"sync-dir", "db"},
+	} {
+		t.Run(c.kind+c.suffix, func(t *testing.T) {
+			reached := false
+			step := func(op vfs.Op) bool {
+				ours := op.Kind == c.kind && strings.HasSuffix(op.Name, c.suffix) && (c.suffix != ".sst" || strings.Contains(op.Name, ".load/"))
+				reached = reached || ours
+				return ours
+			}
+			fsys := errorfs.Wrap(vfs.NewMem(), nil)
+			o := manual(fsys)
+			a := &memArchive{}
+			o.Archive = a
+			db := mustCreate(t, o)
+			var manifested bool
+			refuse := refuseInstall(func(op vfs.Op) bool { return manifested && step(op) })
+			fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+				fault := refuse(op)
+				manifested = manifested || fault != nil
+				return fault
+			})
+			_, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("q", "1", 1, 10)}), engine.LoadOptions{})
+			if !errors.Is(err, syscall.EIO) || !reached {
+				t.Fatalf("Load: %v, want %v; the step was reached: %t", err, syscall.EIO, reached)
+			}
+			if _, err := db.Apply(t.Context(), table, store.Insert(entity("p", "1", 1, 10))); !errors.Is(err, store.ErrReadOnly) {
+				t.Errorf("Apply: %v, want %v", err, store.ErrReadOnly)
+			}
+			_ = closeAtOnce(db)
+			reached = false
+			fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+				if step(op) {
+					return &errorfs.Fault{Err: syscall.EIO}
+				}
+				return nil
+			})
+			if db, err := engine.Open("db", o); reached && !errors.Is(err, syscall.EIO) {
+				t.Errorf("Open: %v, want %v", err, syscall.EIO)
+			} else if err == nil {
+				check(t, "Close", closeAtOnce(db))
+			}
+			fsys.SetRule(nil)
+			db = mustOpen(t, "db", o)
+			apply(t, db, store.Insert(entity("p", "1", 1, 10)))
+			last := stats(t, db).LastSequence
+			check(t, "Close", db.Close())
+			got, isLoad := a.ranges(t), func(name string) bool { return strings.HasSuffix(name, ".load") }
+			if left := files(t, fsys, "db", ".load"); len(left) > 0 || got[len(got)-1].Last != last || slices.ContainsFunc(a.names, isLoad) {
+				t.Errorf("%q is left, archived %q, the last sequence is %d", left, a.names, last)
+			}
+		})
+	}
+}

@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -274,4 +276,127 @@ func TestCheckpointLetsFlushesRun(t *testing.T) {
 		t.Errorf("the checkpoint has %d rows, want %d", len(got), len(want))
 	}
 	check(t, "Close", c.Close())
+}
+
+// TestCheckpointThatFails makes checkpoints to another file system, and fails each operation on the copies and reads of sstables.
+// Every one must fail, leave no manifest and close the files that it reads. The next attempt says why the directory is not empty.
+// The checkpoint without a fault is durable.
+func TestCheckpointThatFails(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	fsys := errorfs.Wrap(disk, nil)
+	db := mustCreate(t, manual(fsys))
+	fill(t, db, "p", 3, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "q", 3, 1000)
+	injected := errors.New("injected")
+	kinds := map[string]int{}
+	for n, ended := 1, false; !ended; n++ {
+		dest := fmt.Sprint("dest", n)
+		var failed vfs.Op
+		calls, renamed, opened := 0, false, 0
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			switch table := strings.HasPrefix(op.Name, "db/") && strings.HasSuffix(op.Name, ".sst"); {
+			case op.Kind == "link":
+				return &errorfs.Fault{Err: errors.ErrUnsupported}
+			case table && op.Kind == "close":
+				opened--
+				return nil
+			case !table && !strings.HasPrefix(op.Name, dest):
+				return nil
+			}
+			if calls++; calls == n {
+				failed = op
+				return &errorfs.Fault{Err: injected}
+			}
+			renamed = renamed || calls < n && op.Kind == "rename"
+			if op.Kind == "open" && !strings.HasPrefix(op.Name, dest) {
+				opened++
+			}
+			return nil
+		})
+		err := db.Checkpoint(t.Context(), dest)
+		fsys.SetRule(nil)
+		if opened != 0 {
+			t.Errorf("%v failed: %d sstables are still open", failed, opened)
+		}
+		if ended = calls < n; ended {
+			check(t, "Checkpoint without a fault", err)
+			c := mustOpen(t, dest, manual(disk.Crash(vfs.CrashOptions{Mode: "min"})))
+			if got, want := dump(t, c, store.Query{}), dump(t, db, store.Query{}); !slices.Equal(got, want) {
+				t.Errorf("after a power cut the checkpoint has %q, want %q", got, want)
+			}
+			continue
+		}
+		kinds[failed.Kind]++
+		if !errors.Is(err, injected) {
+			t.Errorf("%v failed: Checkpoint: %v, want %v", failed, err, injected)
+			continue
+		}
+		if renamed {
+			continue // the manifest is there
+		}
+		if _, err := disk.Stat(dest + "/MANIFEST"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v failed: the manifest exists, %v", failed, err)
+		}
+		if names, _ := disk.List(dest); len(names) == 0 {
+			continue
+		}
+		if err := db.Checkpoint(t.Context(), dest); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "did not finish") {
+			t.Errorf("%v failed: the next Checkpoint: %v, want that the last one did not finish", failed, err)
+		}
+	}
+	for _, kind := range []string{"open", "read", "create", "write", "sync", "close", "sync-dir", "list", "mkdir"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s failed: %v", kind, kinds)
+		}
+	}
+	check(t, "MkdirAll", disk.MkdirAll("other"))
+	writeFile(t, disk, "other/000001.sst", nil)
+	writeFile(t, disk, "other/notes", nil)
+	if err := db.Checkpoint(t.Context(), "other"); !errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "did not finish") {
+		t.Errorf("into a directory with another file: %v, want %v, and no guess", err, fs.ErrExist)
+	}
+}
+
+// TestCheckpointOfLargeFile copies an sstable in several reads, and ends the context after the first of them.
+func TestCheckpointOfLargeFile(t *testing.T) {
+	disk := vfs.NewMem()
+	fsys := errorfs.Wrap(disk, nil)
+	o := manual(fsys)
+	o.FileBytes, o.SegmentBytes = 8<<20, 4<<20
+	db := mustCreate(t, o)
+	random, bytes := rand.NewChaCha8([32]byte{}), make([]byte, 60_000)
+	for i := range 40 {
+		_, _ = random.Read(bytes)
+		e := entity("p", fmt.Sprint(i), 1, 1)
+		e.Properties[1].Value = edm.Binary(slices.Clone(bytes))
+		apply(t, db, store.Insert(e))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reads, second, stop, stopped := 0, false, false, 0
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		switch {
+		case op.Kind == "link":
+			return &errorfs.Fault{Err: errors.ErrUnsupported}
+		case op.Kind == "read":
+			reads++
+			second = second || op.Off == 1<<20
+			if stop && op.Len == 1<<20 {
+				stopped = reads
+				cancel()
+			}
+		}
+		return nil
+	})
+	check(t, "Checkpoint", db.Checkpoint(ctx, "whole"))
+	c := mustOpen(t, "whole", manual(disk))
+	if got, want := dump(t, c, store.Query{}), dump(t, db, store.Query{}); !second || !slices.Equal(got, want) {
+		t.Errorf("a second read of a file: %t; the checkpoint has %d rows, want %d", second, len(got), len(want))
+	}
+	stop = true
+	if err := db.Checkpoint(ctx, "ended"); !errors.Is(err, context.Canceled) || stopped == 0 || reads != stopped {
+		t.Errorf("the context ended: %v, want %v; it ended in read %d of %d", err, context.Canceled, stopped, reads)
+	}
 }

@@ -2,9 +2,13 @@ package commitlog
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
 
@@ -103,5 +107,30 @@ func TestNoSealBehindUnsynced(t *testing.T) {
 	must(t, "Seal", w.log.Seal())
 	if !active.Empty() {
 		t.Errorf("the active segment ends at %d, want no seal", active.Tail())
+	}
+}
+
+// TestPanicOfNoSyncWrite panics in the file system while NoSync mode writes or syncs a segment. A program that recovers must not
+// write any more: nobody knows what is in the file.
+func TestPanicOfNoSyncWrite(t *testing.T) {
+	for name, write := range map[string]func(*Log, *Segment) error{
+		"WriteBehind":  func(l *Log, _ *Segment) error { return l.WriteBehind() },
+		"SyncSegments": func(l *Log, seg *Segment) error { return l.SyncSegments([]*Segment{seg}) },
+	} {
+		w := newWorld(t, Options{NoSync: true})
+		must(t, "Append", w.log.Append(put(0, 1, 20<<10)))
+		w.fs.SetRule(func(vfs.Op) *errorfs.Fault { panic("injected") })
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s did not panic", name)
+				}
+			}()
+			_ = write(w.log, w.log.Active())
+		}()
+		w.fs.SetRule(nil)
+		if err := w.log.Append(put(1, 1, 10)); !errors.Is(err, store.ErrReadOnly) || w.log.Failure() == nil {
+			t.Errorf("Append after a panic of %s: %v, want %v; failure %v", name, err, store.ErrReadOnly, w.log.Failure())
+		}
 	}
 }
