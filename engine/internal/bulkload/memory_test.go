@@ -2,6 +2,7 @@ package bulkload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -86,5 +87,38 @@ func TestMemory(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNoMemory collects an entity for which there is no memory, because the context ends in the wait for it: the first one of a chunk,
+// and one that does not fit the rest of a chunk. The entity must not be counted, and the collector must not go on without it.
+func TestNoMemory(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e := edm.Entity{Key: edm.Key{Partition: "p", Row: "1"}}
+	for i := range 15 {
+		e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprint("B", i), Value: edm.Binary(make([]byte, 60_000))})
+	}
+	for chunks := range 2 {
+		const install = 16 << 20
+		m := newMemory(install)
+		m.limit = chunks
+		c := &collector{
+			ctx: ctx, o: &Options{ID: 16, Shapes: new(codec.ShapeCache), InstallBytes: install},
+			memory: m, parts: make(chan *part, partsAhead), shapes: make(map[*codec.Shape]uint32),
+		}
+		c.finder.Reset(c.o.Shapes)
+		for range chunks {
+			if err := c.add(&e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.add(&e); !errors.Is(err, context.Canceled) || c.n != int64(chunks) {
+			t.Errorf("%v after %d entities, want %v after %d", err, c.n, context.Canceled, chunks)
+		}
+		if c.part != nil {
+			m.put(c.part.chunks)
+		}
+		m.free()
 	}
 }
