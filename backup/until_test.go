@@ -227,6 +227,105 @@ func TestForkBesideDamage(t *testing.T) {
 	}
 }
 
+// TestForkByBackups has backups and no archive. A copy is older if a backup of the same database and epoch has later writes, and not if
+// one of another database or epoch has. Each restore gets an epoch that no backup has.
+func TestForkByBackups(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	main := e.db
+	defer func() { e.db = main }() // for its cleanup
+	e.fill("a", 4)
+	e.ok(main.Checkpoint(t.Context(), "older/"+account))
+	e.fill("b", 4)
+	first := e.mustCreate(r)
+	e.ok(main.Checkpoint(t.Context(), "same/"+account))
+
+	// backupOf makes a backup of a database with more writes.
+	backupOf := func(dir string) backup.Info {
+		t.Helper()
+		var err error
+		e.db, err = engine.Open(dir+"/"+account, engine.Options{FS: e.disk, MemoryBytes: 1 << 20, SegmentBytes: 64 << 10})
+		e.ok(err)
+		if dir == "other" {
+			e.ok(e.db.CreateTable(t.Context(), "Table"))
+		}
+		e.fill("c", 20)
+		info := e.mustCreate(r)
+		e.ok(e.db.Close())
+		return info
+	}
+	var epochs []uint64
+	for _, dir := range []string{"one", "two"} {
+		_, err := r.Restore(t.Context(), e.disk, dir, backup.RestoreOptions{ID: first.ID})
+		e.ok(err)
+		epochs = append(epochs, backupOf(dir).Epoch)
+	}
+	other := backupOf("other")
+	if epochs[0] <= first.Epoch || epochs[1] <= epochs[0] || other.LastSequence <= first.LastSequence {
+		t.Errorf("epochs %v after %d, last sequence %d after %d", epochs, first.Epoch, other.LastSequence, first.LastSequence)
+	}
+	for dir, want := range map[string]bool{"same": false, "older": true, "one": false, "other": false} {
+		if forked, err := r.Fork(t.Context(), account, e.disk, dir+"/"+account); forked != want || err != nil {
+			t.Errorf("Fork of %s = %t, %v; want %t", dir, forked, err, want)
+		}
+	}
+}
+
+// listFails is a target of which the call n of List fails.
+type listFails struct {
+	backup.Target
+	calls, n int
+}
+
+func (l *listFails) List(ctx context.Context, prefix string) ([]backup.Object, error) {
+	if l.calls++; l.calls == l.n {
+		return nil, errListing
+	}
+	return l.Target.List(ctx, prefix)
+}
+
+var errListing = errors.New("the target lists nothing")
+
+// TestUnlistedEpochs fails each List with which Fork and Restore look for later writes and for epochs. A database that went on without
+// them would get an epoch of another history, or none of its own.
+func TestUnlistedEpochs(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.ok(a.db.Checkpoint(t.Context(), "copy/"+account))
+	a.put("b")
+	a.backup()
+	a.ok(a.db.Close())
+	for name, do := range map[string]func(*backup.Repository, int) error{
+		"Fork": func(r *backup.Repository, n int) error {
+			disk := a.disk.Clone()
+			forked, err := r.Fork(t.Context(), account, disk, "copy/"+account)
+			if forked != (err == nil) {
+				t.Errorf("call %d of List: Fork = %t, %v", n, forked, err)
+			}
+			return err
+		},
+		"Restore": func(r *backup.Repository, n int) error {
+			_, err := r.Restore(t.Context(), a.disk.Clone(), "restored", backup.RestoreOptions{})
+			return err
+		},
+	} {
+		for n, ended := 1, false; !ended; n++ {
+			target := &listFails{Target: a.target}
+			r, err := backup.Open(t.Context(), target)
+			a.ok(err)
+			target.calls, target.n = 0, n
+			err = do(r, n)
+			ended = target.calls < n
+			if ended && err != nil || !ended && !errors.Is(err, errListing) {
+				t.Errorf("%s, call %d of List fails: %t, error %v", name, n, !ended, err)
+			}
+			if ended && n < 4 {
+				t.Errorf("%s calls List %d times", name, n-1)
+			}
+		}
+	}
+}
+
 // TestRestoreUntilOfReplacedDatabase puts a database of another machine in the place of one. Its
 // writes are older, and a moment before the exchange is one of the database that was there.
 func TestRestoreUntilOfReplacedDatabase(t *testing.T) {

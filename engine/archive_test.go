@@ -147,12 +147,15 @@ func TestArchiveFailures(t *testing.T) {
 	db := mustCreate(t, o)
 	fill(t, db, "p", 100, 2000)
 	check(t, "Flush", db.Flush(t.Context()))
-	for range 3 {
-		if worked, err := db.Step(t.Context()); worked {
-			continue // a compaction
-		} else if err == nil {
+	for n := 0; n < 3; {
+		if worked, err := db.Step(t.Context()); err != nil {
+			n++
+		} else if !worked {
 			t.Fatal("the archive did not fail")
 		}
+	}
+	if got := stats(t, db).ArchiveFailures; got != 3 {
+		t.Errorf("%d failures are counted, want 3", got)
 	}
 	a.fail(nil)
 	last := apply(t, db, store.InsertOrReplace(entity("p", "x", 1, 1)))[0].Timestamp
@@ -365,6 +368,34 @@ func TestUnlinkedLoad(t *testing.T) {
 	check(t, "Close", db.Close())
 	if got := a.ranges(t); got[len(got)-1].Last != 5 {
 		t.Errorf("archived %v, want up to 5", got)
+	}
+}
+
+// TestUnlistedAtOpen fails each List of the directory with which Open looks for what waits for the archive. Open must fail: otherwise
+// the chunks that follow would be archived without those before.
+func TestUnlistedAtOpen(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	o := manual(fsys)
+	o.Archive = &memArchive{err: errors.New("injected")}
+	db := mustCreate(t, o)
+	fill(t, db, "p", 100, 2000)
+	check(t, "Close", db.Close())
+	isList := func(op vfs.Op) bool { return op.Kind == "list" && op.Name == "db" }
+	for n := uint64(1); ; n++ {
+		fsys.SetRule(errorfs.FailNth(n, isList, errorfs.Fault{Err: syscall.EIO}, false))
+		db, err := engine.Open("db", o)
+		fsys.SetRule(nil)
+		if err == nil {
+			waiting := stats(t, db).ArchiveWaiting
+			check(t, "Close", closeAtOnce(db))
+			if n < 3 || waiting < 2 {
+				t.Errorf("List %d: Open succeeds, %d chunks wait", n, waiting)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("List %d fails: Open: %v, want %v", n, err, syscall.EIO)
+		}
 	}
 }
 

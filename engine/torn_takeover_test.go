@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -33,11 +34,17 @@ func TestTornTakeOver(t *testing.T) {
 		t.Fatal("no file was taken over")
 	}
 	for i, state := range states {
-		db := mustOpen(t, "db", manual(state))
-		check(t, "Close", closeAtOnce(db))
-		for _, name := range files(t, state, "db", ".wal") {
-			if strings.HasSuffix(old, name) {
-				t.Errorf("state %d: %s is still there", i, name)
+		for _, archive := range []engine.Archive{nil, &memArchive{}} {
+			state := state.Clone()
+			o := manual(state)
+			o.Archive = archive
+			db := mustOpen(t, "db", o)
+			drain(t, db)
+			check(t, "Close", closeAtOnce(db))
+			for _, name := range files(t, state, "db", ".wal") {
+				if strings.HasSuffix(old, name) {
+					t.Errorf("state %d, archive %t: %s is still there", i, archive != nil, name)
+				}
 			}
 		}
 	}

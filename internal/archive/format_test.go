@@ -253,3 +253,41 @@ func TestMark(t *testing.T) {
 		t.Errorf("mark of another epoch: %v", err)
 	}
 }
+
+// TestSpan adds records of one and of several entries, one that is damaged, and one that is too late.
+func TestSpan(t *testing.T) {
+	row := "r"
+	record := func(seq uint64, off int64, stamps ...edm.Ticks) wal.RecordView {
+		var payload []byte
+		for _, stamp := range stamps {
+			payload = codec.AppendEntry(payload, codec.Entry{Kind: codec.KindDelete, Key: codec.AppendKey(nil, 16, "p", row), Timestamp: stamp})
+		}
+		return wal.RecordView{FirstSeq: seq, Count: uint16(len(stamps)), Payload: payload, PayloadOff: off}
+	}
+	s := Span{Name: "000009.wal", Until: 40}
+	check(t, "Add", s.Add(record(5, 104, 10, 11, 12)))
+	if want := (Range{5, 7}); s.Range != want || s.From != 10 || s.To != 12 {
+		t.Errorf("span of %v from %d to %d, want %v from 10 to 12", s.Range, s.From, s.To, want)
+	}
+	var end int64
+	for range 8 { // one of each length modulo 8
+		row += "r"
+		last := record(8, 200, 40)
+		check(t, "Add", s.Add(last))
+		if end = 200 + (int64(len(last.Payload))+7)/8*8; s.End != end {
+			t.Errorf("%d bytes end at %d, want %d", len(last.Payload), s.End, end)
+		}
+	}
+	later, damaged := record(10, 400, 41), record(10, 400, 40)
+	damaged.Payload = damaged.Payload[:len(damaged.Payload)-1]
+	var damage *corrupt.Error
+	if err := s.Add(damaged); !errors.As(err, &damage) || damage.File != s.Name || damage.Offset != 400 {
+		t.Errorf("a damaged record: %v, want damage of %s at 400", err, s.Name)
+	}
+	if err := s.Add(later); !errors.Is(err, ErrUntil) {
+		t.Errorf("a later record: %v, want %v", err, ErrUntil)
+	}
+	if want := (Range{5, 8}); s.Range != want || s.From != 10 || s.To != 40 || s.End != end {
+		t.Errorf("span of %v from %d to %d, end %d, want %v from 10 to 40, end %d", s.Range, s.From, s.To, s.End, want, end)
+	}
+}

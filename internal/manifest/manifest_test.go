@@ -357,3 +357,33 @@ func TestSkipNumbers(t *testing.T) {
 		t.Errorf("a source that ends: %v", err)
 	}
 }
+
+// TestSame changes each part of a manifest that a database could have written after another one.
+func TestSame(t *testing.T) {
+	if m := sample(); !m.Same(sample()) {
+		t.Error("a manifest differs from its copy")
+	}
+	for name, c := range map[string]struct {
+		change func(m *Manifest)
+		same   bool
+	}{
+		"next file":   {func(m *Manifest) { m.NextFile++ }, true},
+		"database":    {func(m *Manifest) { m.DBID[15]++ }, false},
+		"high water":  {func(m *Manifest) { m.HighWater++ }, false},
+		"sequence":    {func(m *Manifest) { m.LastSeq++ }, false},
+		"log":         {func(m *Manifest) { m.Logs[1].Proven++ }, false},
+		"fewer logs":  {func(m *Manifest) { m.Logs = m.Logs[1:] }, false},
+		"fewer files": {func(m *Manifest) { m.Files = m.Files[1:] }, false},
+		"file":        {func(m *Manifest) { m.Files[2].Number = 27 }, false},
+		"tier":        {func(m *Manifest) { m.Files[4].Tier++ }, false},
+		"run":         {func(m *Manifest) { m.Files[4].Run++ }, false},
+		"smallest":    {func(m *Manifest) { m.Files[0].Smallest = key("b", 40) }, false},
+		"largest":     {func(m *Manifest) { m.Files[0].Largest = key("y", 7) }, false},
+	} {
+		m := sample()
+		c.change(m)
+		if got := m.Same(sample()); got != c.same {
+			t.Errorf("%s: Same is %t, want %t", name, got, c.same)
+		}
+	}
+}
