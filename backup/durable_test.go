@@ -273,6 +273,42 @@ func TestCreateAfterOneFault(t *testing.T) {
 	}
 }
 
+// TestCreateLinksNoDamage makes a backup of a database with a damaged sstable in a directory to which files are linked. Create must name
+// the file, and there must be no backup.
+func TestCreateLinksNoDamage(t *testing.T) {
+	e := newEnv(t)
+	e.fill("a", 50)
+	d := backup.NewDir(e.disk, "d")
+	lock, err := d.Lock()
+	e.ok(err)
+	defer lock.Close()
+	r, err := backup.Init(t.Context(), d)
+	e.ok(err)
+	names, err := e.disk.List("data/" + account)
+	e.ok(err)
+	name := names[slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, ".sst") })]
+	patch := func() {
+		b := make([]byte, 1)
+		f, err := e.disk.Open("data/" + account + "/" + name)
+		e.ok(err)
+		_, err = f.ReadAt(b, 100)
+		e.ok(errors.Join(err, f.Close()))
+		e.ok(e.disk.Patch("data/"+account+"/"+name, 100, []byte{b[0] ^ 1}))
+	}
+	patch()
+	var damage *store.CorruptError
+	if _, err := e.create(r); !errors.Is(err, store.ErrCorrupt) || !errors.As(err, &damage) || damage.File != name {
+		t.Errorf("Create: %v, want damage of %s", err, name)
+	}
+	if list, err := r.List(t.Context(), account); err != nil || len(list) > 0 {
+		t.Errorf("Create failed, and there are the backups %v; error %v", list, err)
+	}
+	patch() // back
+	if info := e.mustCreate(r); info.LinkedBytes == 0 {
+		t.Error("nothing was linked")
+	}
+}
+
 // TestCreateAfterFailedSync makes a backup after others failed because the names of files
 // were not durable. When it succeeds, no crash damages it.
 func TestCreateAfterFailedSync(t *testing.T) {
