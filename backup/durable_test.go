@@ -214,6 +214,40 @@ func (f *failingCall) List(ctx context.Context, prefix string) ([]backup.Object,
 	return f.Target.List(ctx, prefix)
 }
 
+func (f *failingCall) Delete(ctx context.Context, name string) error {
+	if err := f.fails(); err != nil {
+		return err
+	}
+	return f.Target.Delete(ctx, name)
+}
+
+// TestPruneAfterOneFault fails each call of the target in a Prune. Prune must fail, and each backup that is left must be whole.
+func TestPruneAfterOneFault(t *testing.T) {
+	for n, ended := 1, false; !ended; n++ {
+		e := newEnv(t)
+		r := e.open()
+		for i := range 3 {
+			e.fill(fmt.Sprint("p", i), 1)
+			e.ok(e.db.Compact(t.Context())) // no two backups share a file
+			e.mustCreate(r)
+		}
+		chunk := account + "/archive/00000007/" + strings.Repeat("0", 32) + "/00000000000000001-00000000000000002.log"
+		e.ok(e.target.Put(t.Context(), chunk, strings.NewReader("of a database without a backup")))
+		target := &failingCall{Target: e.target}
+		r, err := backup.Open(t.Context(), target)
+		e.ok(err)
+		target.calls, target.n = 0, n
+		_, err = r.Prune(t.Context(), account, 1)
+		if ended = target.calls < n; ended && (err != nil || n < 8) || !ended && !errors.Is(err, errCall) {
+			t.Errorf("call %d fails: %t; Prune: %v", n, !ended, err)
+		}
+		report, err := e.open().Verify(t.Context(), account, nil)
+		if err != nil || slices.ContainsFunc(report.Findings, func(f backup.Finding) bool { return f.Object != chunk }) {
+			t.Errorf("after a fault of call %d: Verify: %+v, %v", n, report, err)
+		}
+	}
+}
+
 // TestCreateAfterOneFault fails each call of the target, and each operation on the files of the checkpoint, in a Create. Create must
 // fail, or its backup must have every row.
 func TestCreateAfterOneFault(t *testing.T) {

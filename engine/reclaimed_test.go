@@ -127,3 +127,21 @@ func TestSnapshotsFreeVersions(t *testing.T) {
 		}
 	})
 }
+
+// TestBatchKeepsNoFiles replaces several rows of one partition, which are in sstables, in a conditional batch. Once the batch is done,
+// nothing keeps the files that a compaction replaces.
+func TestBatchKeepsNoFiles(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 5, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	var ops []store.Op
+	for i := range 5 {
+		ops = append(ops, store.Replace(entity("p", fmt.Sprintf("%06d", i), 7, 10), store.Any))
+	}
+	apply(t, db, ops...)
+	check(t, "Compact", db.Compact(t.Context()))
+	if got, want := files(t, disk, "db", ".sst"), stats(t, db).SSTables; len(got) != want {
+		t.Errorf("the directory has %q, want %d files", got, want)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -435,5 +436,43 @@ func TestConcurrentAppend(t *testing.T) {
 	r := replayFS(fsys, testName, testOptions(), 1<<20)
 	if r.err != nil || len(r.records) != 800 {
 		t.Fatalf("%d records, %v, want 800", len(r.records), r.err)
+	}
+}
+
+// TestZerosFail fails the writes of zeros behind the records. On a full disk the records are durable all the same, as where the file
+// system writes preallocated space anew. Any other error is one of the sync.
+func TestZerosFail(t *testing.T) {
+	for _, c := range []struct{ cause, want error }{
+		{syscall.ENOSPC, nil},
+		{syscall.EDQUOT, nil},
+		{syscall.EIO, syscall.EIO},
+	} {
+		mem := newMem(t)
+		fsys := errorfs.Wrap(mem, nil)
+		s, err := create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ok := appendRecord(s, Record{FirstSeq: 100, Count: 1}, bytes.Repeat([]byte("r"), 5000))
+		if !ok {
+			t.Fatal("the record does not fit")
+		}
+		failed := 0
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			if op.Kind != "write" || op.Off < s.Tail() {
+				return nil
+			}
+			failed++
+			return &errorfs.Fault{Err: c.cause}
+		})
+		if err := s.Sync(s.Tail()); !errors.Is(err, c.want) || failed != 1 {
+			t.Errorf("%v: Sync: %v after %d writes of zeros, want %v after one", c.cause, err, failed, c.want)
+		}
+		if synced := s.Synced() == s.Tail(); synced != (c.want == nil) {
+			t.Errorf("%v: synced %t", c.cause, synced)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

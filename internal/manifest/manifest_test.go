@@ -387,3 +387,18 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
+
+// TestClone changes logs and files of a clone. The manifest must stay as it is, because a change that fails goes back to it.
+func TestClone(t *testing.T) {
+	m := sample()
+	c := m.Clone()
+	if diff := cmp.Diff(m, c); diff != "" {
+		t.Errorf("a clone differs: %s", diff)
+	}
+	c.Logs[0].Sealed++
+	c.Files[0].Run++
+	c.Epoch++
+	if diff := cmp.Diff(sample(), m); diff != "" {
+		t.Errorf("a change of the clone changes the manifest: %s", diff)
+	}
+}
