@@ -89,6 +89,25 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestPauseAfterSuccess lets compactions fail again after all work was done. The pauses begin anew.
+func TestPauseAfterSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, begun := start(t, func(w *Worker, n int) (bool, error) {
+			if n == 3 || n == 6 {
+				w.Succeeded(true)
+				return false, nil
+			}
+			w.Failed(errStep, true)
+			return false, errStep
+		}, func() error { return nil })
+		time.Sleep(time.Hour)
+		check(t, begun, 0, 1, 3, 7)
+		w.Wake()
+		time.Sleep(time.Minute)
+		check(t, begun, 0, 1, 3, 7, 3600, 3601, 3603)
+	})
+}
+
 // TestPauseEnds wakes a worker in the pause after a compaction that failed, lets a step in the pause fail, and ends another
 // pause by Retry.
 func TestPauseEnds(t *testing.T) {
