@@ -17,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
 
@@ -289,5 +290,36 @@ func TestSpan(t *testing.T) {
 	}
 	if want := (Range{5, 8}); s.Range != want || s.From != 10 || s.To != 40 || s.End != end {
 		t.Errorf("span of %v from %d to %d, end %d, want %v from 10 to 40, end %d", s.Range, s.From, s.To, s.End, want, end)
+	}
+}
+
+// TestChunkReleases closes the chunks of a segment, which has memory outside the Go heap, and of a load, which has open files. Close
+// returns the error of a file.
+func TestChunkReleases(t *testing.T) {
+	s := newSource(t)
+	p, err := OpenLog(s, 9, 0)
+	check(t, "OpenLog", err)
+	memory := p.memory
+	check(t, "Close", p.Close())
+	if memory.Bytes() != nil {
+		t.Error("the memory of a closed chunk is not freed")
+	}
+
+	opened, closed, injected := 0, 0, errors.New("injected")
+	s.FS = errorfs.Wrap(s.FS, func(op vfs.Op) *errorfs.Fault {
+		switch op.Kind {
+		case "open":
+			opened++
+		case "close":
+			if closed++; closed == 2 { // 1 is of the read of the manifest
+				return &errorfs.Fault{Err: injected, Applied: true}
+			}
+		}
+		return nil
+	})
+	p, err = OpenLoad(t.Context(), s, "db/000007.load")
+	check(t, "OpenLoad", err)
+	if err := p.Close(); !errors.Is(err, injected) || opened != closed || opened < 3 {
+		t.Errorf("Close: %v, want %v; %d files were opened and %d closed", err, injected, opened, closed)
 	}
 }
