@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
 
@@ -142,5 +143,35 @@ func TestReadUnsyncedBeside(t *testing.T) {
 	disk, _ = unsynced(t, wal.PrevUnknown, wal.PrevUnknown, true)
 	if l, err := read(t, disk, m, Beside); err != nil || l.LastSeq != 30 {
 		t.Errorf("Read: %+v, %v, want 30 sequences", l, err)
+	}
+}
+
+// TestRemoveLostFails fails each step that removes lost segments. The error must be returned: records that follow would contradict a
+// segment that is left, or that a crash brings back.
+func TestRemoveLostFails(t *testing.T) {
+	injected := errors.New("injected")
+	for n := uint64(1); ; n++ {
+		mem := vfs.NewMem()
+		for _, name := range []string{"000005.wal", "000006.wal"} {
+			f, err := mem.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rule := errorfs.FailNth(n, func(vfs.Op) bool { return true }, errorfs.Fault{Err: injected}, false)
+		l := &Log{fs: errorfs.Wrap(mem, rule), dir: ".", Lost: []uint64{5, 6}}
+		err := l.RemoveLost(slog.New(slog.DiscardHandler), func() error { return nil })
+		if n == 4 { // two files and the directory
+			if err != nil {
+				t.Errorf("without a fault: %v", err)
+			}
+			return
+		}
+		if !errors.Is(err, injected) {
+			t.Errorf("operation %d fails: %v, want %v", n, err, injected)
+		}
 	}
 }
