@@ -116,6 +116,7 @@ func TestHeaders(t *testing.T) {
 		{"line feed inside", "SharedKey " + account + ":" + signature[:8] + "\n" + signature[8:], nil, refusedAuthentication},
 		{"lite signature as full", strings.Replace(lite(key1, date(0), path), schemeLite, schemeFull, 1), nil, refusedAuthentication},
 		{"full signature as lite", strings.Replace(good, schemeFull, schemeLite, 1), nil, refusedAuthentication},
+		{"lite scheme in lower case", strings.ToLower(schemeLite) + " " + account + ":" + signature, nil, refusedAuthentication},
 		{"scheme in lower case", strings.ToLower(schemeFull) + good[len(schemeFull):], nil, refusedAuthentication},
 		{"other scheme", "Basic " + signature, nil, refusedScheme},
 
@@ -130,6 +131,17 @@ func TestHeaders(t *testing.T) {
 			"two types, signed as none", "SharedKey " + account + ":" + macOf(t, key1, "POST", "", "", date(0), "/"+account+path),
 			set("Content-Type", json, json), refusedAuthentication,
 		},
+		{
+			"two digests, signed as none", "SharedKey " + account + ":" + macOf(t, key1, "POST", "", json, date(0), "/"+account+path),
+			set("Content-Md5", "a", "b"), refusedAuthentication,
+		},
+		{
+			"two x-ms-dates beside the Date signed", good,
+			func(r *Request) {
+				r.Header["X-Ms-Date"] = []string{date(time.Minute), date(0)}
+				r.Header.Set("Date", date(0))
+			}, refusedAuthentication,
+		},
 		{"two x-ms-dates", good, set("X-Ms-Date", date(0), date(0)), refusedAuthentication},
 		{"two Dates", good, set("Date", date(0), date(0)), refusedAuthentication},
 		{"signature in the query too", good, func(r *Request) { r.RawQuery = "sig=" + signature }, refusedAuthentication},
@@ -142,6 +154,9 @@ func TestHeaders(t *testing.T) {
 		{"9999", full(key1, "Fri, 31 Dec 9999 23:59:59 GMT", path), set("X-Ms-Date", "Fri, 31 Dec 9999 23:59:59 GMT"), refusedAuthentication},
 		{"no date", full(key1, "", path), set("X-Ms-Date"), refusedAuthentication},
 		{"x-ms-date of another format", full(key1, "2026-03-04T12:00:00Z", path), set("X-Ms-Date", "2026-03-04T12:00:00Z"), refusedDate},
+		{
+			"x-ms-date with a fraction", full(key1, "Wed, 04 Mar 2026 12:00:00.5 GMT", path), set("X-Ms-Date", "Wed, 04 Mar 2026 12:00:00.5 GMT"), refusedDate,
+		},
 		{"long x-ms-date", full(key1, "", path), set("X-Ms-Date", strings.Repeat("1", 1<<20)), refusedDate},
 		{"Date of another format", full(key1, "2026-03-04T12:00:00Z", path), func(r *Request) {
 			r.Header = http.Header{"Date": {"2026-03-04T12:00:00Z"}, "Content-Type": {json}}
@@ -202,6 +217,7 @@ func TestResources(t *testing.T) {
 		{"comp badly escaped", "/T", "comp=a%zz", false, "/devstoreaccount1/T?comp=a%zz", false},
 
 		{"secondary, host style", "/Tables", "", true, "/devstoreaccount1/Tables", true},
+		{"secondary, host style, another path", "/T", "", true, "/devstoreaccount1/S", false},
 		{"secondary as sent", "/devstoreaccount1-secondary/Tables", "", true, "/devstoreaccount1/devstoreaccount1-secondary/Tables", true},
 		{"secondary without suffix", "/devstoreaccount1-secondary/Tables", "", true, "/devstoreaccount1/devstoreaccount1/Tables", true},
 		{"secondary root without suffix", "/devstoreaccount1-secondary", "", true, "/devstoreaccount1/devstoreaccount1", true},
@@ -255,6 +271,21 @@ func TestSignRequest(t *testing.T) {
 	if err := credential(t, key2).SignRequest(h, noon); err == nil {
 		t.Error("a request with two Content-Types was signed")
 	}
+	h.Header.Set("Content-Type", "a")
+	h.URL.RawQuery = "comp=acl&comp=list"
+	if err := credential(t, key2).SignRequest(h, noon); err == nil {
+		t.Error("a request with two values of comp was signed")
+	}
+}
+
+// TestSignDefaults signs a request without a path whose only date is Date.
+func TestSignDefaults(t *testing.T) {
+	r := request("GET", "", "comp=properties&restype=service")
+	r.Header = http.Header{"Date": {noon.Format(http.TimeFormat)}}
+	r.Header.Set("Authorization", must(t)(credential(t, key1).SharedKey(r)))
+	if _, err := verify(verifier(t), r); err != nil {
+		t.Errorf("refused: %v", err)
+	}
 }
 
 func TestAnonymous(t *testing.T) {
@@ -296,6 +327,13 @@ func TestNormalPath(t *testing.T) {
 		{"/%", "/%25"},
 		{"/%4", "/%254"},
 		{"/%zz", "/%25zz"},
+		{"/%4z%z4", "/%254z%25z4"},
+		{"/%4:%:4", "/%254:%25:4"},
+		{"/%1a", "/%1A"},
+		{"/A%eF", "/A%EF"},
+		{"/%41/b", "/A/b"},
+		{"/azAZ09", "/azAZ09"},
+		{"/`{[^", "/%60%7B%5B%5E"},
 	} {
 		got := normalPath(c[0])
 		if got != c[1] {

@@ -3,6 +3,7 @@ package sharedkey
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"hash"
 	"net/http"
@@ -41,8 +42,8 @@ func TestNewKeys(t *testing.T) {
 			}
 		})
 	}
-	if _, err := NewWeakKeys("a2V5MQ=="); err != nil {
-		t.Errorf("a weak key: %v", err)
+	if _, err := NewWeakKeys("YQ==", "a2V5MQ=="); err != nil {
+		t.Errorf("weak keys: %v", err)
 	}
 	if _, err := NewWeakKeys(""); err == nil {
 		t.Error("NewWeakKeys accepts an empty key")
@@ -66,6 +67,22 @@ func TestDummyKeysMatchNothing(t *testing.T) {
 		r.Header.Set("Authorization", must(t)(zero.SharedKey(r)))
 		_, err := verify(v, r)
 		t.Run(name, func(t *testing.T) { wantRefusal(t, err, refusedAuthentication) })
+	}
+}
+
+// TestDecodeSignature decodes base64 of other lengths than that of a signature, and base64
+// that Strict refuses after 32 bytes.
+func TestDecodeSignature(t *testing.T) {
+	for _, n := range []int{0, 1, 31, 32, 33, 34, 64} {
+		_, err := decodeSignature(base64.StdEncoding.EncodeToString(make([]byte, n)))
+		if (err == nil) != (n == 32) {
+			t.Errorf("%d bytes: error %v", n, err)
+		}
+	}
+	for _, text := range []string{strings.Repeat("A", 42) + "B=", strings.Repeat("A", 43) + "*", strings.Repeat("A", 43)} {
+		if _, err := decodeSignature(text); err == nil {
+			t.Errorf("%q is a signature", text)
+		}
 	}
 }
 
@@ -184,8 +201,9 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestIsAccountName(t *testing.T) {
 	for name, want := range map[string]bool{
-		"abc": true, "devstoreaccount1": true, "123": true, "abcdefghijklmnopqrstuvwx": true,
+		"abc": true, "devstoreaccount1": true, "123": true, "az09": true, "abcdefghijklmnopqrstuvwx": true,
 		"": false, "ab": false, "abcdefghijklmnopqrstuvwxy": false, "Abc": false, "a-c": false, "-abc": false, "abc\n": false, "äbc": false,
+		"ab`": false, "ab{": false, "12/": false, "12:": false,
 	} {
 		if got := IsAccountName(name); got != want {
 			t.Errorf("IsAccountName(%q) = %v, want %v", name, got, want)

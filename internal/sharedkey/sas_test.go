@@ -145,6 +145,9 @@ func TestSAS(t *testing.T) {
 		{"no table", good, "tn=" + none, "", nil, auth},
 		{"empty table", good, "tn=", "", nil, auth},
 		{"table name beyond ASCII", good, "tn=Foo\u212a", "", nil, auth},
+		{"table with the first and the last letters and digits", good, "tn=azAZ09", "", nil, nil},
+		{"table with a backquote", good, "tn=a`", "", nil, auth},
+		{"table with a brace", good, "tn=a{", "", nil, auth},
 		{"table with a colon", good, "tn=a:b", "", nil, auth},
 		{"table with a slash", good, "tn=a/b", "", nil, auth},
 
@@ -157,8 +160,10 @@ func TestSAS(t *testing.T) {
 		{"expires in a minute", good, "se=2026-03-04T12:01Z", "", nil, nil},
 		{"expires in another zone", good, "se=2026-03-04T13:00:01+01:00", "", nil, nil},
 		{"expires in another zone, minutes", good, "se=2026-03-04T13:01+01:00", "", nil, nil},
+		{"expires in a tick in another zone", good, "se=2026-03-04T13:00:00.0000001+01:00", "", nil, nil},
 		{"expired in another zone", good, "se=2026-03-04T12:30+01:00", "", nil, auth},
 		{"expiry without zone", good, "se=2026-03-05T12:00:00", "", nil, auth},
+		{"expiry without zone and seconds", good, "se=2026-03-05T12:00", "", nil, auth},
 		{"expiry that is not a time", good, "se=tomorrow", "", nil, auth},
 		{"expiry of three colons", good, "se=1:2:3", "", nil, auth},
 		{"expiry of the 13th month", good, "se=2026-13-05", "", nil, auth},
@@ -166,6 +171,7 @@ func TestSAS(t *testing.T) {
 		{"starts now", good, "st=2026-03-04T12:00Z", "", nil, nil},
 		{"starts in a second", good, "st=2026-03-04T12:00:01Z", "", nil, auth},
 		{"starts after it ends", good, "st=2026-03-07\nse=2026-03-06", "", nil, auth},
+		{"start that is too long", good, "st=2026-03-04T00:00:00." + strings.Repeat("0", 99) + "Z", "", nil, auth},
 		{"start that is not a time", good, "st=x", "", nil, auth},
 
 		{"no permissions", good, "sp=" + none, "", nil, auth},
@@ -205,6 +211,7 @@ func TestSAS(t *testing.T) {
 		{"range of two families", good, "sip=10.0.0.1-ffff::", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
 		{"range of two families, IPv4 client", good, "sip=10.0.0.1-ffff::", "", nil, source("127.0.0.1")},
 		{"half a range", good, "sip=10.0.0.1-", "", nil, auth},
+		{"other half of a range", good, "sip=-127.0.0.1", "", nil, auth},
 		{"network", good, "sip=127.0.0.0/8", "", nil, auth},
 		{"address in a version without it", good, "sv=2013-08-15\nsip=127.0.0.1", "", nil, auth},
 
@@ -352,6 +359,7 @@ func TestPolicies(t *testing.T) {
 		{"start in both", "full", "2026-03-01T00:00:00.0000000Z", "", "", false},
 		{"expiry in both", "full", "", "2026-03-05T00:00:00.0000000Z", "", false},
 		{"letters in both", "full", "", "", "ra", false},
+		{"other letters in both", "letters", "", "2026-03-05", "a", false},
 		{"expiry in none", "letters", "", "", "", false},
 		{"letters in none", "dates", "", "", "", false},
 		{"expired", "expired", "", "", "", false},
@@ -392,7 +400,8 @@ func TestPolicies(t *testing.T) {
 }
 
 // TestPoliciesAfterSignature checks that a request with a wrong signature does not read
-// policies from the store.
+// policies from the store, and that a token whose policy is not found is refused, though it
+// has all fields itself.
 func TestPoliciesAfterSignature(t *testing.T) {
 	broken := errors.New("disk on fire")
 	v := verifier(t)
@@ -402,8 +411,8 @@ func TestPoliciesAfterSignature(t *testing.T) {
 		asked++
 		return nil, answer
 	}
-	query := must(t)(credential(t, key1).TableSAS(TableSAS{Table: "T", Identifier: "p"}))
-	forged := must(t)(credential(t, otherKey).TableSAS(TableSAS{Table: "T", Identifier: "p"}))
+	complete := TableSAS{Table: "T", Identifier: "p", Permissions: "r", Expiry: "2026-03-05"}
+	query, forged := must(t)(credential(t, key1).TableSAS(complete)), must(t)(credential(t, otherKey).TableSAS(complete))
 	if _, err := verify(v, request("GET", "/T", forged)); asked != 0 {
 		t.Errorf("policies were read for a wrong signature: %v", err)
 	}
@@ -436,6 +445,7 @@ func TestCredentialRejectsInvalidSAS(t *testing.T) {
 		"not UTF-8":       {Table: "T", Permissions: "r", Expiry: "2026-03-05", EndPartition: "\xff"},
 		"unsigned field":  {Table: "T", Permissions: "r", Expiry: "2026-03-05", Version: "2013-08-15", IP: "127.0.0.1"},
 		"malformed dates": {Table: "T", Permissions: "r", Expiry: "tomorrow"},
+		"malformed start": {Table: "T", Permissions: "r", Start: "today", Expiry: "2026-03-05"},
 	} {
 		if q, err := c.TableSAS(s); err == nil {
 			t.Errorf("%s: created %s", name, q)
