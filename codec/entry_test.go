@@ -42,7 +42,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	}
 }
 
-// TestResetEntry compares a row set by ResetEntry with one set by Reset.
+// TestResetEntry compares a row set by ResetEntry with one set by Reset, and AppendPut with AppendEntry.
 func TestResetEntry(t *testing.T) {
 	for _, props := range []edm.Properties{nil, sampleProps(), wideProps()} {
 		s := NewShape(props)
@@ -50,9 +50,15 @@ func TestResetEntry(t *testing.T) {
 		key := AppendKey(nil, 16, "p", "r")
 		var want, got Row
 		want.Reset(key, 5, s, wide, values)
-		got.ResetEntry(AppendEntry(nil, Entry{Kind: KindPut, Wide: wide, Shape: 1, Timestamp: 5, Key: key, Values: values}), s)
+		entry := AppendEntry([]byte("before"), Entry{Kind: KindPut, Wide: wide, Shape: 1, Timestamp: 5, Key: key, Values: values})
+		got.ResetEntry(entry[len("before"):], s)
 		if diff := cmp.Diff(edm.EntityOf(&want), edm.EntityOf(&got)); diff != "" {
 			t.Errorf("-parts +entry\n%s", diff)
+		}
+		put := AppendPut([]byte("before"), key, s, props)
+		PatchEntry(put[len("before"):], 1, 5)
+		if !bytes.Equal(put, entry) {
+			t.Errorf("AppendPut of %d properties, wide = %t: begins with % x, want % x", len(props), wide, put[:24], entry[:24])
 		}
 	}
 }

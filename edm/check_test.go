@@ -21,6 +21,7 @@ func TestTableName(t *testing.T) {
 		{"letters at the ends of the alphabet", "AZaz09", 0},
 		{"contains tables", "mytables", 0},
 		{"empty", "", edm.RuleTableNameLength},
+		{"one character", "a", edm.RuleTableNameLength},
 		{"too short", "ab", edm.RuleTableNameLength},
 		{"too long", strings.Repeat("a", 64), edm.RuleTableNameLength},
 		{"too short before bad characters", "$a", edm.RuleTableNameLength},

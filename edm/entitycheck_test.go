@@ -91,6 +91,16 @@ func TestEntityOrderOfChecks(t *testing.T) {
 		},
 		{"names before duplicates", edm.Entity{Properties: edm.Properties{{Name: "a"}, {Name: "a"}, {Name: "-"}}}, edm.RulePropertyName, "-"},
 		{"first value first", edm.Entity{Properties: edm.Properties{{Name: "a", Value: edm.DateTime(-1)}, {Name: "b", Value: long}}}, edm.RuleRange, "a"},
+		{
+			"value after those of each type", edm.Entity{Properties: edm.Properties{
+				{Name: "a"},
+				{Name: "b", Value: edm.Boolean(true)},
+				{Name: "c", Value: edm.Int32(1)},
+				{Name: "d", Value: edm.DateTime(1)},
+				{Name: "e", Value: edm.String(strings.Repeat("\u6771", 32768))},
+				{Name: "f", Value: long},
+			}}, edm.RuleValueSize, "f",
+		},
 		{"values before count", edm.Entity{Properties: append(many[:253:253], edm.Property{Name: "big", Value: long})}, edm.RuleValueSize, "big"},
 		{"duplicates before count", edm.Entity{Properties: append(many[:253:253], many[7])}, edm.RulePropertyDuplicate, "Field7"},
 		{"count before size", edm.Entity{Properties: large}, edm.RulePropertyCount, ""},

@@ -66,6 +66,7 @@ func TestParseTicksRefuses(t *testing.T) {
 		{"sign", "+2014-05-07T08:20:53Z"},
 		{"five digits of year", "12014-05-07T08:20:53Z"},
 		{"three digits of year", "999-05-07T08:20:53Z"},
+		{"two letters of year", "00xx-05-07T08:20:53Z"},
 		{"one digit of day", "2014-05-7T08:20:53Z"},
 		{"letter", "2014-05-0xT08:20:53Z"},
 		{"digits beyond ASCII", "201\u0664-05-07T08:20:53Z"},
