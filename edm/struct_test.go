@@ -229,6 +229,19 @@ func TestStructReserved(t *testing.T) {
 	if err := edm.Unmarshal(e.View(), &again); err != nil || again != p {
 		t.Errorf("got %v and %v, want %v", again, err, p)
 	}
+
+	type More struct {
+		Others edm.Properties `table:",rest"`
+	}
+	type extended struct {
+		plain
+		Total int32
+		*More
+	}
+	e.Properties = edm.Properties{{Name: "Total", Value: edm.Int32(1)}}
+	if got, err := edm.Marshal(extended{plain: p, Total: 1}); err != nil || cmp.Diff(e, got) != "" {
+		t.Errorf("got %v and %v, want %v, because More is nil", got, err, e)
+	}
 }
 
 func (u uuid) text() string { return edm.GUID(u).String() }
