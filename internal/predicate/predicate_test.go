@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -198,6 +199,16 @@ func value(n *Node, e *edm.Entity) bool {
 	return ok && v.Word() == n.Term.Value.Word()
 }
 
+// randomEntity returns an entity with some Booleans of names.
+func randomEntity(r *rand.Rand, names []string) (e edm.Entity) {
+	for _, name := range names {
+		if r.IntN(3) > 0 {
+			e.Properties = append(e.Properties, edm.Property{Name: name, Value: edm.Boolean(r.IntN(2) == 0)})
+		}
+	}
+	return e
+}
+
 func TestProgramRandom(t *testing.T) {
 	r := newRand(t)
 	names := []string{"a", "b", "c", "d"}
@@ -207,12 +218,7 @@ func TestProgramRandom(t *testing.T) {
 		p := Compile(n)
 		checkNormal(t, p.Root(), true)
 		for range 10 {
-			var e edm.Entity
-			for _, name := range names {
-				if r.IntN(3) > 0 {
-					e.Properties = append(e.Properties, edm.Property{Name: name, Value: edm.Boolean(r.IntN(2) == 0)})
-				}
-			}
+			e := randomEntity(r, names)
 			want := value(n, &e)
 			if got := p.Match(e.View()); got != want {
 				t.Fatalf("%s on %v: got %v, want %v", text, e.Properties, got, want)
@@ -301,6 +307,42 @@ func TestNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, got); diff != "" {
 		t.Errorf("Names: (-want +got)\n%s", diff)
+	}
+}
+
+// TestTermsOfRows checks what a Program says of each of its terms, for a row that does not have
+// the property b.
+func TestTermsOfRows(t *testing.T) {
+	terms := []*Node{
+		NewCompare("a", Ge, edm.Int32(3)), NewCompare("b", Ne, edm.Int32(3)), NewCompare("Timestamp", Gt, edm.DateTime(5)),
+		NewCompare("PartitionKey", Eq, edm.String("p")), NewCompare("RowKey", Eq, edm.String("x")),
+	}
+	e := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Timestamp: 6, Properties: edm.Properties{{Name: "-"}, {Name: "a", Value: edm.Int32(3)}}}
+	p := Compile(NewAnd(terms...))
+	b := p.Bind(func(name string) int { return slices.Index([]string{"-", "a"}, name) })
+	for i, want := range []struct {
+		property int
+		matches  bool
+	}{{1, true}, {Absent, false}, {sourceTimestamp, true}, {sourcePartition, true}, {sourceRow, false}} {
+		term := terms[i].Term
+		if got := b.Property(term); got != want.property {
+			t.Errorf("%v compares property %d, want %d", term, got, want.property)
+		}
+		if got := b.Test(term, e.View()); got != want.matches {
+			t.Errorf("%v: %v, want %v", term, got, want.matches)
+		}
+	}
+	if p.Columns() != nil {
+		t.Errorf("columns %q of a Program that compares keys", p.Columns())
+	}
+	p = Compile(NewAnd(terms[2].Clone(), terms[1].Clone(), terms[0].Clone()))
+	if want := append(slices.Clip(p.Names()), edm.TimestampName); !slices.Equal(p.Columns(), want) || len(want) != 3 {
+		t.Errorf("columns %q, want %q", p.Columns(), want)
+	}
+	for _, k := range p.Root().Kids {
+		if got := p.Columns()[p.Column(k.Term)]; got != k.Term.Name {
+			t.Errorf("%v compares the column %s", k.Term, got)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func TestKeepBooleans(t *testing.T) {
 func TestKeepCodes(t *testing.T) {
 	r := newRand(t)
 	for range 500 {
-		n, codes := 1+r.IntN(200), 1+r.IntN(30)
+		n, codes := 1+r.IntN(200), 1+r.IntN([]int{30, 200}[r.IntN(2)])
 		w := Words{Data: make([]byte, n+8), Mask: 0xff, Step: 1, Base: uint64(r.IntN(2))}
 		for i := range n {
 			w.Data[i] = byte(r.IntN(codes))
@@ -176,6 +176,39 @@ func TestKeepCodes(t *testing.T) {
 			want := before.After(row-1) == row && match.After(int(w.Data[row])+int(w.Base)-1) == int(w.Data[row])+int(w.Base)
 			if got := set.After(row-1) == row; got != want {
 				t.Fatalf("row %d of code %d and %v: kept %v, want %v", row, w.Data[row], match, got, want)
+			}
+		}
+	}
+}
+
+// entityRows compares the rows of a set with a term one by one.
+type entityRows []edm.Entity
+
+func (rows entityRows) Keep(t *Term, set *Bits) {
+	for row := set.After(-1); row >= 0; row = set.After(row) {
+		if v, _ := rows[row].Properties.Lookup(t.Name); !t.Test(v.Type()).Value(v) {
+			set.Remove(row)
+		}
+	}
+}
+
+// TestSelect compares Select with a Match of each row.
+func TestSelect(t *testing.T) {
+	r := newRand(t)
+	names := []string{"a", "b", "c", "d"}
+	for range 500 {
+		p := Compile(randomNode(r, r.IntN(5), names))
+		rows := make(entityRows, 1+r.IntN(200))
+		for i := range rows {
+			rows[i] = randomEntity(r, names)
+		}
+		before := randomBits(r, len(rows))
+		set := before
+		p.Select(rows, &set)
+		for i := range rows {
+			want := before.After(i-1) == i && p.Match(rows[i].View())
+			if got := set.After(i-1) == i; got != want {
+				t.Fatalf("%v on row %d, %v: selected %v, want %v", p.Root(), i, rows[i].Properties, got, want)
 			}
 		}
 	}
