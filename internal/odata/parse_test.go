@@ -330,7 +330,7 @@ func TestOutOfRangeTime(t *testing.T) {
 	} {
 		got, err := odata.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a@odata.type":"Edm.DateTime","a":"`+c.in+`","b":1}`), odata.ParseOptions{})
 		var e *odata.Error
-		if !errors.As(err, &e) || e.Kind != odata.OutOfRange || e.Got != c.want {
+		if !errors.As(err, &e) || e.Kind != odata.OutOfRange || e.Got != c.want || !strings.Contains(e.What, "is outside 1601-01-01T00:00:00Z to 9999") {
 			t.Errorf("%s: %#v, want OutOfRange of %s", c.in, err, c.want)
 		}
 		rest := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Properties: edm.Properties{{Name: "b", Value: edm.Int32(1)}}}

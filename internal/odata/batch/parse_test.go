@@ -3,6 +3,7 @@ package batch_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,7 +204,7 @@ func TestParseQuery(t *testing.T) {
 		"--b\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.1\n" +
 			"Accept: application/json;odata=nometadata\n\n--b--",
 		crlf("--b\ncontent-type: application/http\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.0\nAccept: " +
-			"\tapplication/json;odata=nometadata \n\n\n\n--b--\n\n"),
+			"\tapplication/json;odata=nometadata \t\n\n\n\n--b--\n\n"),
 	} {
 		got, err := batch.Parse(mixed, []byte(body))
 		if err != nil {
@@ -380,5 +381,48 @@ func TestHeader(t *testing.T) {
 	}
 	if n := h.Count("If-Match"); n != 2 {
 		t.Errorf("Count is %d, want 2", n)
+	}
+	if got := h.Values("IF-Match"); !slices.Equal(got, []string{"*", "x"}) || h.Values("key") != nil {
+		t.Errorf("Values are %q, want both", got)
+	}
+	if h := (batch.Header{{"AZ^", "a"}}); h.Get("az^") != "a" || h.Get("az~") != "" {
+		t.Errorf("%v folds the case of other characters than letters, or not of A and Z", h)
+	}
+}
+
+// TestHeaderIs parses operations of which the first two have the same header, and the next
+// one of as many fields.
+func TestHeaderIs(t *testing.T) {
+	const line = "DELETE /x HTTP/1.1\n"
+	b, err := batch.Parse(mixed, []byte(changeset(line+"A: b\n", line+"A: b\n", line+"A: c\n", line, line)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, first := range []int{0, 0, 2, 3, 3} {
+		for j := range b.Operations {
+			h, g := b.Operations[i].Header, b.Operations[j].Header
+			if want := first == []int{0, 0, 2, 3, 3}[j]; h.Is(g) != want {
+				t.Errorf("header %d, %v, is header %d, %v: %v, want %v", i, h, j, g, !want, want)
+			}
+		}
+	}
+}
+
+// TestHeaderCharacters parses names of fields with each character, and as many fields as are
+// allowed.
+func TestHeaderCharacters(t *testing.T) {
+	const valid = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	const line = "DELETE /x HTTP/1.1\n"
+	for c := range 256 {
+		if c == ':' || c == '\n' { // they end the name and the line
+			continue
+		}
+		_, err := batch.Parse(mixed, []byte(changeset(line+"A"+string([]byte{byte(c)})+"B: x\n")))
+		if want := strings.IndexByte(valid, byte(c)) >= 0; (err == nil) != want {
+			t.Errorf("a name with %q: error %v, valid %v", byte(c), err, want)
+		}
+	}
+	if _, err := batch.Parse(mixed, []byte(changeset(line+strings.Repeat("A: b\n", 32)))); err != nil {
+		t.Errorf("32 fields: %v", err)
 	}
 }
