@@ -43,6 +43,16 @@ func TestParseDialects(t *testing.T) {
 			[]batch.Operation{insert, remove},
 		},
 		{
+			"other encodings", mixed,
+			open + "--c\nContent-Type: application/http\nContent-Transfer-Encoding: 8bit\n\n" + insertHead + "\n{\"a\":1}\n" +
+				"--c\nContent-Type: application/http\nContent-Transfer-Encoding: 7Bit\n\n" + removeHead + "\n--c--\n--b--",
+			[]batch.Operation{insert, remove},
+		},
+		{
+			"blanks around a body", mixed, open + "--c\n" + mimeHeader + insertHead + "\n \t {\"a\":1}\t \n--c--\n--b--",
+			[]batch.Operation{insert},
+		},
+		{
 			"CRLF", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--\n"),
 			[]batch.Operation{insert, remove},
 		},
@@ -85,8 +95,8 @@ func TestParseDialects(t *testing.T) {
 			[]batch.Operation{remove},
 		},
 		{
-			"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x",
-			strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"),
+			"odd boundary without quotes", "multipart/mixed;y;boundary={1=(2)]~} ; x",
+			strings.NewReplacer("--b\n", "--{1=(2)]~}\n", "--b--", "--{1=(2)]~}--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"),
 			[]batch.Operation{remove},
 		},
 		{
@@ -147,8 +157,8 @@ func TestParseDialects(t *testing.T) {
 	}
 }
 
-// TestParseRepeats parses every operation after every other. The result must be the same
-// as for the operation alone.
+// TestParseRepeats parses every operation after every other, also if it or one that is like none
+// is before both. The result must be the same as for the operation alone.
 func TestParseRepeats(t *testing.T) {
 	const mime, line, header = "Content-Type: application/http\n", "POST /x HTTP/1.1\n", "A: b\nContent-Length: 2\n"
 	const operation = mime + "\n" + line + header + "\n{}\n"
@@ -191,6 +201,14 @@ func TestParseRepeats(t *testing.T) {
 			}
 			if d := cmp.Diff(alone.Operations[0], both.Operations[1]); d != "" {
 				t.Errorf("%q after %q (-alone +after):\n%s", section, before, d)
+			}
+			for _, first := range []string{strings.TrimSuffix(section, "\n") + "\n", mime + "\nDELETE /z HTTP/1.1\nZ: z\n\n"} {
+				again, err := read(first, before, section)
+				if err != nil || len(again.Operations) != 3 {
+					t.Errorf("%q after %q and %q: %+v, %v", section, first, before, again, err)
+				} else if d := cmp.Diff(alone.Operations[0], again.Operations[2]); d != "" {
+					t.Errorf("%q after %q and %q (-alone +after):\n%s", section, first, before, d)
+				}
 			}
 		}
 	}
@@ -255,6 +273,9 @@ func TestParseErrors(t *testing.T) {
 		{"boundary without closing quote", `multipart/mixed; boundary="b`, good, batch.BadBoundary, 0},
 		{"text after the quote", `multipart/mixed; boundary="b"b`, good, batch.BadBoundary, 0},
 		{"boundary that ends in a blank", `multipart/mixed; boundary="b "`, good, batch.BadBoundary, 0},
+		{"backslash in a boundary", `multipart/mixed; boundary=b\b`, good, batch.BadBoundary, 0},
+		{"control character in a boundary", "multipart/mixed; boundary=b\x01b", good, batch.BadBoundary, 0},
+		{"DEL in a boundary", "multipart/mixed; boundary=b\x7fb", good, batch.BadBoundary, 0},
 		{"boundary beyond ASCII", "multipart/mixed; boundary=\u00e4", good, batch.BadBoundary, 0},
 		{"quote in a boundary", `multipart/mixed; boundary="\""`, good, batch.BadBoundary, 0},
 		{"inner boundary missing", mixed, change("boundary=c", "x=c"), batch.BadBoundary, 0},
@@ -296,6 +317,7 @@ func TestParseErrors(t *testing.T) {
 		{"many MIME headers", mixed, change("application/http\n", "application/http\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
 		{"many headers of a changeset", mixed, change("boundary=c\n", "boundary=c\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
 		{"long header", mixed, changeset(ok, ok+"A: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 1},
+		{"long MIME header", mixed, change("application/http\n", "application/http\nA: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 0},
 		{"long header of a changeset", mixed, change("boundary=c\n", "boundary=c\nA: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 0},
 		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), batch.BadHeader, 0},
 		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), batch.BadHeader, 2},
@@ -321,6 +343,7 @@ func TestParseErrors(t *testing.T) {
 		{"length with a plus", mixed, changeset(ok + "Content-Length: +7\n\n{\"a\":1}\n"), batch.BadLength, 0},
 		{"negative length", mixed, changeset(ok + "Content-Length: -1\n\n{\"a\":1}\n"), batch.BadLength, 0},
 		{"length of 2^64+7", mixed, changeset(ok + "Content-Length: 18446744073709551623\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"length of a letter", mixed, changeset(ok + "Content-Length: a\n"), batch.BadLength, 0},
 		{"list of lengths", mixed, changeset(ok + "Content-Length: 7, 7\n\n{\"a\":1}\n"), batch.BadLength, 0},
 		{"empty length", mixed, changeset(ok + "Content-Length:\n\n{\"a\":1}\n"), batch.BadLength, 0},
 		{"two lengths", mixed, changeset(ok + "Content-Length: 7\nContent-Length: 7\n\n{\"a\":1}\n"), batch.BadLength, 0},
