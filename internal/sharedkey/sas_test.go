@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -471,7 +472,7 @@ func TestBounds(t *testing.T) {
 		bounded bool
 		in, out []edm.Key
 	}{
-		{"none", "", false, nil, nil},
+		{"none", "", false, []edm.Key{{}, {Partition: "b", Row: "x"}}, nil},
 		{
 			"spk", "spk=b", true,
 			[]edm.Key{{Partition: "b"}, {Partition: "b", Row: "x"}, {Partition: "c"}},
@@ -514,14 +515,23 @@ func TestBounds(t *testing.T) {
 			if bounded != c.bounded {
 				t.Errorf("bounded: %v, want %v", bounded, c.bounded)
 			}
+			given := filter.MustParse("RowKey ne 'none'")
+			restricted := g.Restrict(given)
+			if (restricted == given) == bounded {
+				t.Errorf("bounded: %v, restricted to %v", bounded, restricted)
+			}
+			matches := func(k edm.Key) bool { e := edm.Entity{Key: k}; return restricted.Match(e.View()) }
 			for _, k := range c.in {
-				if err := g.AllowKey(k); err != nil || !r.Contains(k) {
-					t.Errorf("%+v is not in %+v: %v", k, r, err)
+				if err := g.AllowKey(k); err != nil || !r.Contains(k) || !matches(k) {
+					t.Errorf("%+v is not in %+v, or not in %v: %v", k, r, restricted, err)
+				}
+				if k.Row = "none"; matches(k) {
+					t.Errorf("%v lost the filter %v", restricted, given)
 				}
 			}
 			for _, k := range c.out {
-				if r.Contains(k) {
-					t.Errorf("%+v is in %+v", k, r)
+				if r.Contains(k) || matches(k) {
+					t.Errorf("%+v is in %+v or in %v", k, r, restricted)
 				}
 				wantRefusal(t, g.AllowKey(k), refusedOperation)
 			}
