@@ -318,6 +318,10 @@ func TestParseErrors(t *testing.T) {
 		{"many headers of a changeset", mixed, change("boundary=c\n", "boundary=c\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
 		{"long header", mixed, changeset(ok, ok+"A: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 1},
 		{"long MIME header", mixed, change("application/http\n", "application/http\nA: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 0},
+		{
+			"long header of a query", mixed,
+			"--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\nA: " + strings.Repeat("b", 64<<10) + "\n\n--b--", batch.BadHeader, 0,
+		},
 		{"long header of a changeset", mixed, change("boundary=c\n", "boundary=c\nA: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 0},
 		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), batch.BadHeader, 0},
 		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), batch.BadHeader, 2},
