@@ -43,6 +43,10 @@ func TestParseDialects(t *testing.T) {
 			[]batch.Operation{insert, remove},
 		},
 		{
+			"no line end after a header", mixed, open + "--c\n" + mimeHeader + removeHead + "A: {b}--c--\n--b--",
+			[]batch.Operation{with(remove, batch.Field{Name: "A", Value: "{b}"})},
+		},
+		{
 			"other encodings", mixed,
 			open + "--c\nContent-Type: application/http\nContent-Transfer-Encoding: 8bit\n\n" + insertHead + "\n{\"a\":1}\n" +
 				"--c\nContent-Type: application/http\nContent-Transfer-Encoding: 7Bit\n\n" + removeHead + "\n--c--\n--b--",
@@ -305,6 +309,7 @@ func TestParseErrors(t *testing.T) {
 		{"query in a changeset", mixed, changeset(ok, "GET /x HTTP/1.1\n"), batch.Misplaced, 1},
 		{"change outside a changeset", mixed, "--b\nContent-Type: application/http\n\n" + ok + "--b--", batch.Misplaced, 0},
 		{"base64", mixed, change("application/http\n", "application/http\nContent-Transfer-Encoding: base64\n"), batch.BadHeader, 0},
+		{"carriage return before a header", mixed, change("Content-Type: application/http\n", "\rA: b\nContent-Type: application/http\n"), batch.BadHeader, 0},
 		{"no header", mixed, change("application/http\n", "application/http\nx\n"), batch.BadHeader, 0},
 		{"blank before a colon", mixed, changeset(ok + "Host : x\n"), batch.BadHeader, 0},
 		{"folded header", mixed, changeset(ok + "Host: x\n y: z\n"), batch.BadHeader, 0},
