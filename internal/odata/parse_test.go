@@ -1,6 +1,7 @@
 package odata_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -336,6 +337,23 @@ func TestOutOfRangeTime(t *testing.T) {
 		rest := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Properties: edm.Properties{{Name: "b", Value: edm.Int32(1)}}}
 		if d := cmp.Diff(rest, got, sameBits); d != "" {
 			t.Errorf("%s: other properties differ (-want +got):\n%s", c.in, d)
+		}
+	}
+}
+
+// TestParseInvalidUTF8 puts a byte that is not UTF-8 at each place of a value and of a name.
+func TestParseInvalidUTF8(t *testing.T) {
+	for n := range 70 {
+		for at := range n {
+			b := bytes.Repeat([]byte{'x'}, n)
+			b[at] = 0xFF
+			for before, after := range map[string]string{`{"PartitionKey":"p","RowKey":"r","a":"`: `"}`, `{"PartitionKey":"p","RowKey":"r","`: `":1}`} {
+				_, err := odata.ParseEntity([]byte(before+string(b)+after), odata.ParseOptions{})
+				var e *odata.Error
+				if want := len(before) + at; !errors.As(err, &e) || e.Kind != odata.Malformed || e.Offset != want {
+					t.Fatalf("byte %d of %d after %s: %v, want an error at %d", at, n, before, err, want)
+				}
+			}
 		}
 	}
 }
