@@ -223,6 +223,7 @@ func TestCheckKeyRefuses(t *testing.T) {
 		{"high surrogate alone", "00000010 EDA0BD 01 62 01", 4},
 		{"low surrogate alone", "00000010 EDB880 01 62 01", 4},
 		{"two high surrogates", "00000010 EDA0BD EDA0BD 01 62 01", 4},
+		{"two low surrogates", "00000010 EDB880 EDB880 01 62 01", 4},
 		{"pair cut", "00000010 EDA0BD EDB8", 4},
 		{"too long", "00000010 01" + hex.EncodeToString([]byte(long)) + "01", 5},
 		{"too long in pairs", "00000010" + strings.Repeat("EDA0BDEDB880", 513) + "01 01", 4},
