@@ -183,7 +183,7 @@ func TestStructNulls(t *testing.T) {
 // TestStructReserved checks the fields that are not properties.
 func TestStructReserved(t *testing.T) {
 	type order struct {
-		Region  labels         `table:",pk"`
+		Region  labels         `table:"PartitionKey,pk"`
 		ID      uuid           `table:",rk"`
 		Changed edm.Ticks      `table:",timestamp"`
 		ETag    edm.ETag       `table:",etag"`

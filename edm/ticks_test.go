@@ -153,6 +153,8 @@ func TestTicksOfOutsideRange(t *testing.T) {
 		{"before", time.Date(1600, 12, 31, 23, 59, 59, 999999999, time.UTC), false},
 		{"after", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), false},
 		{"zero time", time.Time{}, false},
+		{"so long before that its ticks would be 0 modulo 2^64", time.Unix(-1<<60, 0), false},
+		{"so long after", time.Unix(1<<60, 0), false},
 		{"other zone", time.Date(1601, 1, 1, 0, 0, 0, 0, time.FixedZone("ahead", 3600)), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
