@@ -58,6 +58,13 @@ func TestGUID(t *testing.T) {
 			}
 		})
 	}
+	for i, c := range text {
+		if other := text[:i] + "0" + text[i+1:]; c == '-' {
+			if _, err := edm.ParseGUID(other); err == nil {
+				t.Errorf("ParseGUID(%q) succeeds", other)
+			}
+		}
+	}
 }
 
 func TestValueText(t *testing.T) {
