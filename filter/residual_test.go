@@ -105,6 +105,7 @@ func TestCost(t *testing.T) {
 		{"PartitionKey eq 'p' and a eq 1", 1},
 		{"not (a eq 1 and b eq 2) or c", 3},
 		{"a eq '" + strings.Repeat("x", 31) + "'", 1},
+		{"a eq X'" + strings.Repeat("00", 320) + "'", 11},
 		{"a eq '" + strings.Repeat("x", 320) + "' and b eq 1", 12},
 	} {
 		e, err := Parse(c.text)

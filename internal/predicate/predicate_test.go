@@ -375,12 +375,18 @@ func TestPrune(t *testing.T) {
 		{x(Lt, five), edm.TypeInt64, Column{Present: All}, Some},
 		{x(Lt, five), edm.TypeInt64, Column{Present: All, Min: edm.Int64(7)}, None},
 		{x(Ge, five), edm.TypeInt64, Column{Present: All, Min: edm.Int64(7)}, Some},
+		{x(Ge, edm.Int32(-1)), edm.TypeInt64, Column{Present: All, Max: edm.Int64(4)}, Some},
+		{x(Lt, edm.Int32(-5)), edm.TypeInt64, Column{Present: All, Max: edm.Int64(4)}, Some},
 		// Rows without the property satisfy a negation.
 		{NewNot(x(Lt, five)), edm.TypeInt64, some(i(1, 4)), Some},
 		{NewNot(x(Lt, five)), edm.TypeInt64, i(1, 4), None},
 		{NewNot(x(Lt, five)), edm.TypeInt64, some(i(5, 9)), All},
 		{NewNot(x(Lt, five)), edm.TypeInt64, Column{}, All},
 		{NewNot(x(Ne, five)), edm.TypeInt64, Column{}, All},
+		{x(Le, five), edm.TypeDouble, f(4, 6, false), Some},
+		{x(Ge, five), edm.TypeDouble, Column{Present: All, Min: edm.Double(3)}, Some},
+		{x(Ge, edm.Int32(-1)), edm.TypeDouble, Column{Present: All, Max: edm.Double(4)}, Some},
+		{x(Lt, edm.Int32(-5)), edm.TypeDouble, Column{Present: All, Max: edm.Double(4)}, Some},
 		// NaN matches only Ne.
 		{x(Ge, five), edm.TypeDouble, f(5, 9, false), All},
 		{x(Ge, five), edm.TypeDouble, f(5, 9, true), Some},
@@ -402,13 +408,24 @@ func TestPrune(t *testing.T) {
 		{NewAnd(x(Ge, five), x(Lt, edm.Int32(9))), edm.TypeInt64, i(9, 9), None},
 		{NewOr(x(Lt, five), x(Gt, edm.Int32(9))), edm.TypeInt64, i(5, 9), None},
 		{NewOr(x(Lt, five), x(Gt, edm.Int32(9))), edm.TypeInt64, i(10, 11), All},
+		// Only the column of DateTimes is of the Timestamp, and none is of a key.
+		{
+			NewCompare("Timestamp", Ne, edm.DateTime(5)), edm.TypeDateTime,
+			Column{Present: All, Min: edm.DateTime(5), Max: edm.DateTime(5)},
+			None,
+		},
+		{NewCompare("PartitionKey", Eq, edm.String("a")), edm.TypeString, s("b", "c"), Some},
+		{NewCompare("RowKey", Eq, edm.String("a")), edm.TypeString, s("b", "c"), Some},
 		{NewConst(true), edm.TypeInt64, Column{}, All},
 		{NewConst(false), edm.TypeInt64, Column{}, None},
 	} {
 		text := tt.node.String()
 		p := Compile(tt.node)
 		got := p.Prune(func(property int, typ edm.Type) Column {
-			if p.Names()[property] == "x" && typ == tt.typ {
+			if property == Timestamp && typ != edm.TypeDateTime || property < 0 && property != Timestamp {
+				t.Errorf("%s: Prune asks for the %v of property %d", text, typ, property)
+			}
+			if (property < 0 || p.Names()[property] == "x") && typ == tt.typ {
 				return tt.c
 			}
 			return Column{}
