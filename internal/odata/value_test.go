@@ -36,7 +36,7 @@ func TestParseDoubles(t *testing.T) {
 			t.Fatalf("seed %d: %q parses as %v, %v, want %v, %v\nrerun: go test ./internal/odata -run '^TestParseDoubles$'", seed, text, got, err, want, wantErr)
 		}
 	}
-	for _, text := range []string{"", "-", ".", "-.", "--1", "1-", "1..2", "1.2.3", "1 ", "x", "1x", "0x1", "1_0", "\xb1"} {
+	for _, text := range []string{"", "-", ".", "-.", "--1", "1-", "1..2", "1.2.3", "1 ", "x", "1x", "1e", "1e+", "0x1", "1_0", "\xb1"} {
 		if got, err := odata.ParseValue(edm.TypeDouble, []byte(text)); err == nil {
 			t.Errorf("%q parses as %v, want an error", text, got)
 		}
