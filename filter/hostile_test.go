@@ -21,6 +21,7 @@ func TestParseHostile(t *testing.T) {
 		{"nots alone", strings.Repeat("not ", 100_000), messageTooDeep},
 		{"nots at the limit", strings.Repeat("not ", maxDepth) + "a", ""},
 		{"nots over the limit", strings.Repeat("not ", maxDepth+1) + "a", messageTooDeep},
+		{"nots over the limit before a name that is an operator", strings.Repeat("not ", maxDepth+1) + "and a eq 1", messageTooDeep},
 		{"nots with parentheses at the limit", strings.Repeat("not (", maxDepth) + "a" + strings.Repeat(")", maxDepth), ""},
 		{"nots with parentheses over the limit", strings.Repeat("not (", maxDepth+1) + "a" + strings.Repeat(")", maxDepth+1), messageTooDeep},
 		{"parentheses one after the other", strings.Repeat("(a) or ", million/7) + "a", ""},
