@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // archived is a database with backups and an archive in one target.
@@ -643,6 +645,82 @@ func TestProgress(t *testing.T) {
 		a.ok(work(func(done, total int64) { calls, all = append(calls, done), total }))
 		if len(calls) < 3 || !slices.IsSorted(calls) || calls[len(calls)-1] != all {
 			t.Errorf("%s: progress is %d of %d", name, calls, all)
+		}
+	}
+}
+
+// TestRestoreAfterOneFault fails each call of the target, and each operation on files, in a Restore of a backup and of a moment, and in
+// one that finds a file that is not durable. Restore must fail, leave no directory, and succeed when it is called again. If it succeeds,
+// a power cut loses nothing of the database.
+func TestRestoreAfterOneFault(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.backup()
+	b := a.put("b")
+	a.put("c")
+	a.ok(a.db.Close())
+	rows := func(fsys vfs.FS) string {
+		db, err := engine.Open("restored/"+account, engine.Options{FS: fsys, ReadOnly: true})
+		if err != nil {
+			return err.Error()
+		}
+		defer db.Close()
+		return strings.Join(dump(t, db), "; ")
+	}
+	for _, c := range []struct {
+		side  string
+		until time.Time
+		again bool
+	}{
+		{side: "target"}, {side: "files"}, {side: "target", until: b}, {side: "files", until: b}, {side: "files", again: true},
+	} {
+		o := backup.RestoreOptions{Until: c.until}
+		whole := vfs.NewMem()
+		_, err := a.r.Restore(t.Context(), whole, "restored", o)
+		a.ok(err)
+		want, failures := rows(whole), 0
+		for n, ended := 1, false; !ended; n++ {
+			target := &failingCall{Target: a.target}
+			r, err := backup.Open(t.Context(), target)
+			a.ok(err)
+			target.calls = 0
+			disk, calls := vfs.NewCrashMem(), 0
+			fsys := errorfs.Wrap(disk, nil)
+			if c.again {
+				unsynced := func(op vfs.Op) bool { return op.Kind == "sync" && strings.HasSuffix(op.Name, ".sst") }
+				fsys.SetRule(errorfs.FailNth(1, unsynced, errorfs.Fault{Err: errCall}, false))
+				if _, err := a.r.Restore(t.Context(), fsys, "restored", o); !errors.Is(err, errCall) {
+					t.Fatalf("a sync failed, and Restore: %v", err)
+				}
+			}
+			if c.side == "target" {
+				target.n = n
+			} else {
+				fsys.SetRule(func(vfs.Op) *errorfs.Fault {
+					if calls++; calls == n {
+						return &errorfs.Fault{Err: errCall}
+					}
+					return nil
+				})
+			}
+			_, err = r.Restore(t.Context(), fsys, "restored", o)
+			if ended = max(calls, target.calls) < n; ended && err != nil {
+				t.Fatalf("%s, until %v: Restore without a fault: %v", c.side, c.until, err)
+			}
+			if err != nil {
+				failures++
+				if _, statErr := disk.Stat("restored"); !errors.Is(err, errCall) || !errors.Is(statErr, fs.ErrNotExist) {
+					t.Errorf("%s, until %v, call %d fails: Restore: %v; Stat: %v", c.side, c.until, n, err, statErr)
+				}
+				_, err = a.r.Restore(t.Context(), disk, "restored", o)
+				a.ok(err)
+			}
+			if got := rows(disk.Crash(vfs.CrashOptions{Mode: "min"})); got != want {
+				t.Errorf("%s, until %v, call %d fails: after a power cut %q, want %q", c.side, c.until, n, got, want)
+			}
+		}
+		if failures < 5 {
+			t.Errorf("%s, until %v: Restore failed %d times", c.side, c.until, failures)
 		}
 	}
 }
