@@ -19,7 +19,6 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
-	"github.com/tablerock-db/tablerock/internal/feature"
 	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -126,7 +125,7 @@ func (r *Repository) histories(ctx context.Context, names []string) (*histories,
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed since names
 			continue
-		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, feature.ErrNewerFormat), errors.Is(err, ErrNotBackup):
+		case unreadable(err):
 			h.unread[name] = err
 			continue
 		case err != nil:
@@ -308,8 +307,8 @@ func (r *Repository) Reaches(ctx context.Context, account string, fsys vfs.FS, d
 	if err != nil {
 		return 0, err
 	}
-	list, err := r.List(ctx, account)
-	if err != nil && len(list) == 0 {
+	list, err := r.readable(ctx, account)
+	if err != nil {
 		return 0, err
 	}
 	for _, i := range list {

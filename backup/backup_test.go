@@ -560,7 +560,8 @@ func TestRestoreBesideServer(t *testing.T) {
 	e.ok(db.Close())
 	f, err := e.disk.Create(dir + "/serve.sock")
 	e.ok(errors.Join(err, f.Close()))
-	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.Is(err, fs.ErrInvalid) {
+	_, err = r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{})
+	if !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "serve.sock") {
 		t.Errorf("Restore beside another file: %v", err)
 	}
 	if _, err := e.disk.Stat(dir + "/aaa/MANIFEST"); err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 )
 
 // ErrNotBackup means that a directory is not a backup directory: it has no marker.
@@ -213,36 +215,48 @@ func (r *Repository) manifest(ctx context.Context, name string) (*manifest, erro
 // List returns the backups of an account, or with "" of all accounts, oldest first. The error
 // joins one for each manifest that is damaged, and the others are returned all the same.
 func (r *Repository) List(ctx context.Context, account string) ([]Info, error) {
+	list, unread, err := r.infos(ctx, account)
+	return list, errors.Join(append(unread, err)...)
+}
+
+// infos returns the backups of an account, and an error for each manifest that it could not read.
+func (r *Repository) infos(ctx context.Context, account string) (list []Info, unread []error, err error) {
 	names, err := r.names(ctx, account)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var list []Info
-	var errs []error
 	for _, name := range names {
 		m, err := r.manifest(ctx, name)
 		if err == nil {
 			list = append(list, m.info())
 		} else if !errors.Is(err, fs.ErrNotExist) { // it was not removed since names
-			errs = append(errs, err)
+			unread = append(unread, err)
 		}
 	}
-	return list, errors.Join(errs...)
+	return list, unread, nil
 }
 
-// readable returns the backups of an account whose manifests can be read. That of another one, such as
-// a damaged one, must not prevent the use of these.
+// readable returns the backups of an account but those whose manifests are damaged or the like, which
+// must not prevent the use of the others. It returns any other error of a manifest: this may be the newest backup.
 func (r *Repository) readable(ctx context.Context, account string) ([]Info, error) {
-	list, err := r.List(ctx, account)
-	if len(list) > 0 || errors.Is(err, corrupt.ErrCorrupt) {
-		err = nil
+	list, unread, err := r.infos(ctx, account)
+	for _, e := range unread {
+		if err == nil && !unreadable(e) {
+			err = e
+		}
 	}
 	return list, err
 }
 
-// maxEpoch returns the greatest epoch that the backup directory has for an account.
+// unreadable reports whether an error of Repository.manifest stays: the manifest is damaged, of a newer build or of another backup
+// directory.
+func unreadable(err error) bool {
+	return errors.Is(err, corrupt.ErrCorrupt) || errors.Is(err, feature.ErrNewerFormat) || errors.Is(err, ErrNotBackup)
+}
+
+// maxEpoch returns an epoch for an account that is at least the greatest one of the backup directory.
 func (r *Repository) maxEpoch(ctx context.Context, account string) (uint64, error) {
-	list, err := r.readable(ctx, account)
+	list, unread, err := r.infos(ctx, account)
 	if err != nil {
 		return 0, err
 	}
@@ -250,6 +264,8 @@ func (r *Repository) maxEpoch(ctx context.Context, account string) (uint64, erro
 	for _, i := range list {
 		greatest = max(greatest, i.Epoch)
 	}
+	// Each epoch is one more than the greatest before it, so that of a backup which could not be read can be as much greater.
+	greatest += min(uint64(len(unread)), math.MaxUint64-greatest)
 	prefix := account + "/" + archiveDir + "/"
 	objects, err := r.target.List(ctx, prefix)
 	for _, o := range objects {

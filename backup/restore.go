@@ -180,12 +180,16 @@ func (s *restore) prepare(chosen []*manifest) error {
 	var others []string // directories of other accounts, which are removed once all is known to be of a restore
 	for _, account := range accounts {
 		isChosen := slices.ContainsFunc(chosen, func(m *manifest) bool { return m.Account == account })
-		files, err := []string(nil), fs.ErrInvalid
-		if info, statErr := s.fs.Stat(path.Join(s.dir, account)); statErr == nil && info.Dir {
-			files, err = s.fs.List(path.Join(s.dir, account))
-		}
+		info, err := s.fs.Stat(path.Join(s.dir, account))
 		if err != nil {
-			return fmt.Errorf("%s is not an unfinished restore: %w: remove it", s.dir, err)
+			return err
+		}
+		if !info.Dir {
+			return fmt.Errorf("%s is not an unfinished restore: %w: it holds the file %s; move it away", s.dir, fs.ErrExist, account)
+		}
+		files, err := s.fs.List(path.Join(s.dir, account))
+		if err != nil {
+			return err
 		}
 		for _, name := range files {
 			kind, _ := filename.Parse(name)

@@ -271,6 +271,16 @@ func TestForkByBackups(t *testing.T) {
 			t.Errorf("Fork of %s = %t, %v; want %t", dir, forked, err, want)
 		}
 	}
+	objects, err := e.target.List(t.Context(), account+"/backups/")
+	e.ok(err)
+	for _, object := range objects[1:3] { // of one and two
+		e.target.Patch(object.Name, []byte("damage"))
+	}
+	_, err = r.Restore(t.Context(), e.disk, "three", backup.RestoreOptions{ID: first.ID})
+	e.ok(err)
+	if got := backupOf("three").Epoch; got <= epochs[1] {
+		t.Errorf("epoch %d beside the damaged manifests of %v", got, epochs)
+	}
 }
 
 // listFails is a target of which the call n of List fails.
@@ -721,6 +731,54 @@ func TestRestoreAfterOneFault(t *testing.T) {
 		}
 		if failures < 5 {
 			t.Errorf("%s, until %v: Restore failed %d times", c.side, c.until, failures)
+		}
+	}
+}
+
+// TestReadsAfterOneFault fails each call of the target in functions that read backups and the archive. Each must return the error: what
+// it could not read may be damaged, or later than what it found. Fork may also find that the database is older all the same.
+func TestReadsAfterOneFault(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.fill("a", 1)
+	e.mustCreate(r)
+	e.ok(e.db.Checkpoint(t.Context(), "older/"+account))
+	e.fill("b", 1)
+	e.mustCreate(r)
+	e.ok(e.target.Put(t.Context(), account+"/archive/00000001/"+strings.Repeat("0", 32)+"/other", strings.NewReader("of another program")))
+	for _, c := range []struct {
+		name  string
+		calls int
+		read  func(r *backup.Repository) error
+	}{
+		{"Verify", 5, func(r *backup.Repository) error { _, err := r.Verify(t.Context(), "", nil); return err }},
+		{"List", 3, func(r *backup.Repository) error { _, err := r.List(t.Context(), account); return err }},
+		{"Accounts", 1, func(r *backup.Repository) error { _, err := r.Accounts(t.Context()); return err }},
+		{"Check", 1, func(r *backup.Repository) error { return r.Check(t.Context()) }},
+		{"Reaches", 4, func(r *backup.Repository) error {
+			_, err := r.Reaches(t.Context(), account, e.disk, "older/"+account)
+			return err
+		}},
+	} {
+		for n, ended := 1, false; !ended; n++ {
+			target := &failingCall{Target: e.target}
+			r, err := backup.Open(t.Context(), target)
+			e.ok(err)
+			target.calls, target.n = 0, n
+			err = c.read(r)
+			if ended = target.calls < n; ended && (err != nil || n <= c.calls) || !ended && !errors.Is(err, errCall) {
+				t.Errorf("%s, call %d fails: %t, error %v", c.name, n, !ended, err)
+			}
+		}
+	}
+	for n, ended := 1, false; !ended; n++ {
+		target := &failingCall{Target: e.target}
+		r, err := backup.Open(t.Context(), target)
+		e.ok(err)
+		target.calls, target.n = 0, n
+		forked, err := r.Fork(t.Context(), account, e.disk.Clone(), "older/"+account)
+		if ended = target.calls < n; ended && n <= 8 || forked != (err == nil) || err != nil && !errors.Is(err, errCall) {
+			t.Errorf("Fork, call %d fails: %t, forked %t, error %v", n, !ended, forked, err)
 		}
 	}
 }
