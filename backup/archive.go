@@ -185,7 +185,7 @@ func (h *histories) from(m *manifest) time.Time {
 // after o.Until.
 func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreOptions) ([]*manifest, error) {
 	var list []*manifest
-	damaged := make(map[string][]error) // by account
+	unread := make(map[string][]error)  // by account
 	first := make(map[string]*manifest) // the oldest backup that is too late
 	from, known := (*manifest).first, (*histories)(nil)
 	if o.ID == "" { // else it says which database is wanted
@@ -204,8 +204,8 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 		m, err := r.manifest(ctx, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed since names
-		case errors.Is(err, corrupt.ErrCorrupt):
-			damaged[account] = append(damaged[account], err) // an older one with more of the archive has the same writes
+		case unreadable(err):
+			unread[account] = append(unread[account], err) // an older one with more of the archive has the same writes
 		case err != nil:
 			return nil, err
 		case from(m).After(o.Until):
@@ -216,9 +216,9 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 		}
 	}
 	var errs []error
-	for _, account := range slices.Sorted(maps.Keys(damaged)) {
+	for _, account := range slices.Sorted(maps.Keys(unread)) {
 		if !chosen[account] {
-			errs = append(errs, damaged[account]...)
+			errs = append(errs, unread[account]...)
 		}
 	}
 	for _, m := range list {

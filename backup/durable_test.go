@@ -2,9 +2,7 @@ package backup_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -18,7 +16,6 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/backup"
-	"github.com/tablerock-db/tablerock/backup/backuptest"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
@@ -169,142 +166,6 @@ func TestCreateFailsWithoutBackup(t *testing.T) {
 		t.Errorf("Create failed, and there are the backups %v; error %v", list, err)
 	}
 	e.mustCreate(r)
-}
-
-// failingCall is a target of which the call n fails before it has an effect.
-type failingCall struct {
-	*backuptest.Target
-	calls, n int
-}
-
-func (f *failingCall) fails() error {
-	if f.calls++; f.calls == f.n {
-		return errCall
-	}
-	return nil
-}
-
-var errCall = errors.New("injected failure of a call")
-
-func (f *failingCall) Put(ctx context.Context, name string, r io.Reader) error {
-	if err := f.fails(); err != nil {
-		return err
-	}
-	return f.Target.Put(ctx, name, r)
-}
-
-func (f *failingCall) PutIfAbsent(ctx context.Context, name string, r io.Reader) error {
-	if err := f.fails(); err != nil {
-		return err
-	}
-	return f.Target.PutIfAbsent(ctx, name, r)
-}
-
-func (f *failingCall) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Target.Get(ctx, name)
-}
-
-func (f *failingCall) List(ctx context.Context, prefix string) ([]backup.Object, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Target.List(ctx, prefix)
-}
-
-func (f *failingCall) Delete(ctx context.Context, name string) error {
-	if err := f.fails(); err != nil {
-		return err
-	}
-	return f.Target.Delete(ctx, name)
-}
-
-// TestPruneAfterOneFault fails each call of the target in a Prune. Prune must fail, and each backup that is left must be whole.
-func TestPruneAfterOneFault(t *testing.T) {
-	for n, ended := 1, false; !ended; n++ {
-		e := newEnv(t)
-		r := e.open()
-		for i := range 3 {
-			e.fill(fmt.Sprint("p", i), 1)
-			e.ok(e.db.Compact(t.Context())) // no two backups share a file
-			e.mustCreate(r)
-		}
-		chunk := account + "/archive/00000007/" + strings.Repeat("0", 32) + "/00000000000000001-00000000000000002.log"
-		e.ok(e.target.Put(t.Context(), chunk, strings.NewReader("of a database without a backup")))
-		target := &failingCall{Target: e.target}
-		r, err := backup.Open(t.Context(), target)
-		e.ok(err)
-		target.calls, target.n = 0, n
-		_, err = r.Prune(t.Context(), account, 1)
-		if ended = target.calls < n; ended && (err != nil || n < 8) || !ended && !errors.Is(err, errCall) {
-			t.Errorf("call %d fails: %t; Prune: %v", n, !ended, err)
-		}
-		report, err := e.open().Verify(t.Context(), account, nil)
-		if err != nil || slices.ContainsFunc(report.Findings, func(f backup.Finding) bool { return f.Object != chunk }) {
-			t.Errorf("after a fault of call %d: Verify: %+v, %v", n, report, err)
-		}
-	}
-}
-
-// TestCreateAfterOneFault fails each call of the target, and each operation on the files of the checkpoint, in a Create. Create must
-// fail, or its backup must have every row.
-func TestCreateAfterOneFault(t *testing.T) {
-	for _, side := range []string{"target", "files"} {
-		e := newEnv(t)
-		e.open()
-		failures := 0
-		for n, ended := 1, false; !ended; n++ {
-			e.fill(fmt.Sprint("p", n), 1)
-			_, err := e.db.Apply(t.Context(), "Table", store.Insert(edm.Entity{Key: edm.Key{Partition: "log", Row: fmt.Sprint(n)}}))
-			e.ok(err)
-			target := &failingCall{Target: e.target}
-			r, err := backup.Open(t.Context(), target)
-			e.ok(err)
-			calls, disk := 0, vfs.FS(e.disk)
-			if target.calls = 0; side == "target" {
-				target.n = n
-			} else {
-				disk = errorfs.Wrap(e.disk, func(op vfs.Op) *errorfs.Fault {
-					if strings.HasPrefix(op.Name, "data/.backup") {
-						if calls++; calls == n {
-							return &errorfs.Fault{Err: errCall}
-						}
-					}
-					return nil
-				})
-			}
-			e.now = e.now.Add(time.Hour)
-			info, err := r.Create(t.Context(), backup.Source{
-				Account: account, DB: e.db, FS: disk, Scratch: "data/.backup", Clock: func() time.Time { return e.now },
-			}, nil)
-			if ended = max(calls, target.calls) < n; ended && err != nil {
-				t.Fatalf("%s: Create without a fault: %v", side, err)
-			}
-			if err != nil {
-				failures++
-				if !errors.Is(err, errCall) {
-					t.Errorf("%s, call %d fails: Create: %v, want %v", side, n, err, errCall)
-				}
-				continue
-			}
-			dir := fmt.Sprint("restored-", side, n)
-			if _, err := e.open().Restore(t.Context(), e.disk, dir, backup.RestoreOptions{ID: info.ID}); err != nil {
-				t.Errorf("%s, call %d fails: Create succeeds, and Restore: %v", side, n, err)
-				continue
-			}
-			db, err := engine.Open(dir+"/"+account, engine.Options{FS: e.disk, ReadOnly: true})
-			e.ok(err)
-			if got, want := dump(t, db), dump(t, e.db); !slices.Equal(got, want) {
-				t.Errorf("%s, call %d fails: Create succeeds with %d lines, want %d", side, n, len(got), len(want))
-			}
-			e.ok(db.Close())
-		}
-		if failures < 4 {
-			t.Errorf("%s: Create failed %d times", side, failures)
-		}
-	}
 }
 
 // TestCreateLinksNoDamage makes a backup of a database with a damaged sstable in a directory to which files are linked. Create must name

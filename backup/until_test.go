@@ -6,20 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/backup/backuptest"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
-	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // archived is a database with backups and an archive in one target.
@@ -659,126 +660,38 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestRestoreAfterOneFault fails each call of the target, and each operation on files, in a Restore of a backup and of a moment, and in
-// one that finds a file that is not durable. Restore must fail, leave no directory, and succeed when it is called again. If it succeeds,
-// a power cut loses nothing of the database.
-func TestRestoreAfterOneFault(t *testing.T) {
+// TestBesideNewerFormat has a backup that a newer build made. It must not prevent the use of an older one with the archive.
+func TestBesideNewerFormat(t *testing.T) {
 	a := newArchived(t)
 	a.put("a")
 	a.backup()
-	b := a.put("b")
-	a.put("c")
-	a.ok(a.db.Close())
-	rows := func(fsys vfs.FS) string {
-		db, err := engine.Open("restored/"+account, engine.Options{FS: fsys, ReadOnly: true})
-		if err != nil {
-			return err.Error()
-		}
-		defer db.Close()
-		return strings.Join(dump(t, db), "; ")
-	}
-	for _, c := range []struct {
-		side  string
-		until time.Time
-		again bool
-	}{
-		{side: "target"}, {side: "files"}, {side: "target", until: b}, {side: "files", until: b}, {side: "files", again: true},
-	} {
-		o := backup.RestoreOptions{Until: c.until}
-		whole := vfs.NewMem()
-		_, err := a.r.Restore(t.Context(), whole, "restored", o)
-		a.ok(err)
-		want, failures := rows(whole), 0
-		for n, ended := 1, false; !ended; n++ {
-			target := &failingCall{Target: a.target}
-			r, err := backup.Open(t.Context(), target)
-			a.ok(err)
-			target.calls = 0
-			disk, calls := vfs.NewCrashMem(), 0
-			fsys := errorfs.Wrap(disk, nil)
-			if c.again {
-				unsynced := func(op vfs.Op) bool { return op.Kind == "sync" && strings.HasSuffix(op.Name, ".sst") }
-				fsys.SetRule(errorfs.FailNth(1, unsynced, errorfs.Fault{Err: errCall}, false))
-				if _, err := a.r.Restore(t.Context(), fsys, "restored", o); !errors.Is(err, errCall) {
-					t.Fatalf("a sync failed, and Restore: %v", err)
-				}
-			}
-			if c.side == "target" {
-				target.n = n
-			} else {
-				fsys.SetRule(func(vfs.Op) *errorfs.Fault {
-					if calls++; calls == n {
-						return &errorfs.Fault{Err: errCall}
-					}
-					return nil
-				})
-			}
-			_, err = r.Restore(t.Context(), fsys, "restored", o)
-			if ended = max(calls, target.calls) < n; ended && err != nil {
-				t.Fatalf("%s, until %v: Restore without a fault: %v", c.side, c.until, err)
-			}
-			if err != nil {
-				failures++
-				if _, statErr := disk.Stat("restored"); !errors.Is(err, errCall) || !errors.Is(statErr, fs.ErrNotExist) {
-					t.Errorf("%s, until %v, call %d fails: Restore: %v; Stat: %v", c.side, c.until, n, err, statErr)
-				}
-				_, err = a.r.Restore(t.Context(), disk, "restored", o)
-				a.ok(err)
-			}
-			if got := rows(disk.Crash(vfs.CrashOptions{Mode: "min"})); got != want {
-				t.Errorf("%s, until %v, call %d fails: after a power cut %q, want %q", c.side, c.until, n, got, want)
-			}
-		}
-		if failures < 5 {
-			t.Errorf("%s, until %v: Restore failed %d times", c.side, c.until, failures)
-		}
-	}
-}
+	a.put("b")
+	a.backup()
+	c := a.put("c")
+	objects, err := a.target.List(t.Context(), account+"/backups/")
+	a.ok(err)
+	name := objects[1].Name
+	r, err := a.target.Get(t.Context(), name)
+	a.ok(err)
+	b, err := io.ReadAll(r)
+	a.ok(errors.Join(err, r.Close()))
+	_, body, _ := strings.Cut(string(b), "\n")
+	a.ok(a.target.Delete(t.Context(), name))
+	a.ok(a.target.Put(t.Context(), name, strings.NewReader(fmt.Sprintf("tablerock-backup 2 %016x\n%s", xxhash.Sum64String("2\n"+body), body))))
 
-// TestReadsAfterOneFault fails each call of the target in functions that read backups and the archive. Each must return the error: what
-// it could not read may be damaged, or later than what it found. Fork may also find that the database is older all the same.
-func TestReadsAfterOneFault(t *testing.T) {
-	e := newEnv(t)
-	r := e.open()
-	e.fill("a", 1)
-	e.mustCreate(r)
-	e.ok(e.db.Checkpoint(t.Context(), "older/"+account))
-	e.fill("b", 1)
-	e.mustCreate(r)
-	e.ok(e.target.Put(t.Context(), account+"/archive/00000001/"+strings.Repeat("0", 32)+"/other", strings.NewReader("of another program")))
-	for _, c := range []struct {
-		name  string
-		calls int
-		read  func(r *backup.Repository) error
-	}{
-		{"Verify", 5, func(r *backup.Repository) error { _, err := r.Verify(t.Context(), "", nil); return err }},
-		{"List", 3, func(r *backup.Repository) error { _, err := r.List(t.Context(), account); return err }},
-		{"Accounts", 1, func(r *backup.Repository) error { _, err := r.Accounts(t.Context()); return err }},
-		{"Check", 1, func(r *backup.Repository) error { return r.Check(t.Context()) }},
-		{"Reaches", 4, func(r *backup.Repository) error {
-			_, err := r.Reaches(t.Context(), account, e.disk, "older/"+account)
-			return err
-		}},
-	} {
-		for n, ended := 1, false; !ended; n++ {
-			target := &failingCall{Target: e.target}
-			r, err := backup.Open(t.Context(), target)
-			e.ok(err)
-			target.calls, target.n = 0, n
-			err = c.read(r)
-			if ended = target.calls < n; ended && (err != nil || n <= c.calls) || !ended && !errors.Is(err, errCall) {
-				t.Errorf("%s, call %d fails: %t, error %v", c.name, n, !ended, err)
-			}
-		}
+	if list, err := a.r.List(t.Context(), account); len(list) != 1 || !errors.Is(err, feature.ErrNewerFormat) {
+		t.Errorf("List: %d backups, %v", len(list), err)
 	}
-	for n, ended := 1, false; !ended; n++ {
-		target := &failingCall{Target: e.target}
-		r, err := backup.Open(t.Context(), target)
-		e.ok(err)
-		target.calls, target.n = 0, n
-		forked, err := r.Fork(t.Context(), account, e.disk.Clone(), "older/"+account)
-		if ended = target.calls < n; ended && n <= 8 || forked != (err == nil) || err != nil && !errors.Is(err, errCall) {
-			t.Errorf("Fork, call %d fails: %t, forked %t, error %v", n, !ended, forked, err)
-		}
+	if got := a.restored("restored", c); got != "a b c" {
+		t.Errorf("restored %q", got)
+	}
+	stats, err := a.db.Stats()
+	a.ok(err)
+	if last, err := a.r.Reaches(t.Context(), account, a.disk, a.dir+"/"+account); last != stats.LastSequence || err != nil {
+		t.Errorf("the archive reaches sequence %d, want %d; error %v", last, stats.LastSequence, err)
+	}
+	a.ok(a.db.Close())
+	if forked, err := a.r.Fork(t.Context(), account, a.disk, a.dir+"/"+account); forked || err != nil {
+		t.Errorf("Fork = %t, %v", forked, err)
 	}
 }
