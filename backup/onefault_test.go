@@ -20,13 +20,30 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// failingCall is a target of which the call n fails before it has an effect.
+// failingCall is a target of which the call n fails before it has an effect. With method, calls of other methods do not count.
 type failingCall struct {
 	*backuptest.Target
+	method   string
 	calls, n int
 }
 
-func (f *failingCall) fails() error {
+// open opens the backup directory. The calls count from then on.
+func (f *failingCall) open(t *testing.T) *backup.Repository {
+	t.Helper()
+	n := f.n
+	f.n = 0
+	r, err := backup.Open(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.calls, f.n = 0, n
+	return r
+}
+
+func (f *failingCall) fails(method string) error {
+	if f.method != "" && f.method != method {
+		return nil
+	}
 	if f.calls++; f.calls == f.n {
 		return errCall
 	}
@@ -36,35 +53,35 @@ func (f *failingCall) fails() error {
 var errCall = errors.New("injected failure of a call")
 
 func (f *failingCall) Put(ctx context.Context, name string, r io.Reader) error {
-	if err := f.fails(); err != nil {
+	if err := f.fails("Put"); err != nil {
 		return err
 	}
 	return f.Target.Put(ctx, name, r)
 }
 
 func (f *failingCall) PutIfAbsent(ctx context.Context, name string, r io.Reader) error {
-	if err := f.fails(); err != nil {
+	if err := f.fails("PutIfAbsent"); err != nil {
 		return err
 	}
 	return f.Target.PutIfAbsent(ctx, name, r)
 }
 
 func (f *failingCall) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	if err := f.fails(); err != nil {
+	if err := f.fails("Get"); err != nil {
 		return nil, err
 	}
 	return f.Target.Get(ctx, name)
 }
 
 func (f *failingCall) List(ctx context.Context, prefix string) ([]backup.Object, error) {
-	if err := f.fails(); err != nil {
+	if err := f.fails("List"); err != nil {
 		return nil, err
 	}
 	return f.Target.List(ctx, prefix)
 }
 
 func (f *failingCall) Delete(ctx context.Context, name string) error {
-	if err := f.fails(); err != nil {
+	if err := f.fails("Delete"); err != nil {
 		return err
 	}
 	return f.Target.Delete(ctx, name)
@@ -82,11 +99,8 @@ func TestPruneAfterOneFault(t *testing.T) {
 		}
 		chunk := account + "/archive/00000007/" + strings.Repeat("0", 32) + "/00000000000000001-00000000000000002.log"
 		e.ok(e.target.Put(t.Context(), chunk, strings.NewReader("of a database without a backup")))
-		target := &failingCall{Target: e.target}
-		r, err := backup.Open(t.Context(), target)
-		e.ok(err)
-		target.calls, target.n = 0, n
-		_, err = r.Prune(t.Context(), account, 1)
+		target := &failingCall{Target: e.target, n: n}
+		_, err := target.open(t).Prune(t.Context(), account, 1)
 		if ended = target.calls < n; ended && (err != nil || n < 8) || !ended && !errors.Is(err, errCall) {
 			t.Errorf("call %d fails: %t; Prune: %v", n, !ended, err)
 		}
@@ -109,10 +123,9 @@ func TestCreateAfterOneFault(t *testing.T) {
 			_, err := e.db.Apply(t.Context(), "Table", store.Insert(edm.Entity{Key: edm.Key{Partition: "log", Row: fmt.Sprint(n)}}))
 			e.ok(err)
 			target := &failingCall{Target: e.target}
-			r, err := backup.Open(t.Context(), target)
-			e.ok(err)
+			r := target.open(t)
 			calls, disk := 0, vfs.FS(e.disk)
-			if target.calls = 0; side == "target" {
+			if side == "target" {
 				target.n = n
 			} else {
 				disk = errorfs.Wrap(e.disk, func(op vfs.Op) *errorfs.Fault {
@@ -188,9 +201,7 @@ func TestRestoreAfterOneFault(t *testing.T) {
 		want, failures := rows(whole), 0
 		for n, ended := 1, false; !ended; n++ {
 			target := &failingCall{Target: a.target}
-			r, err := backup.Open(t.Context(), target)
-			a.ok(err)
-			target.calls = 0
+			r := target.open(t)
 			disk, calls := vfs.NewCrashMem(), 0
 			fsys := errorfs.Wrap(disk, nil)
 			if c.again {
@@ -258,22 +269,16 @@ func TestReadsAfterOneFault(t *testing.T) {
 		}},
 	} {
 		for n, ended := 1, false; !ended; n++ {
-			target := &failingCall{Target: e.target}
-			r, err := backup.Open(t.Context(), target)
-			e.ok(err)
-			target.calls, target.n = 0, n
-			err = c.read(r)
+			target := &failingCall{Target: e.target, n: n}
+			err := c.read(target.open(t))
 			if ended = target.calls < n; ended && (err != nil || n <= c.calls) || !ended && !errors.Is(err, errCall) {
 				t.Errorf("%s, call %d fails: %t, error %v", c.name, n, !ended, err)
 			}
 		}
 	}
 	for n, ended := 1, false; !ended; n++ {
-		target := &failingCall{Target: e.target}
-		r, err := backup.Open(t.Context(), target)
-		e.ok(err)
-		target.calls, target.n = 0, n
-		forked, err := r.Fork(t.Context(), account, e.disk.Clone(), "older/"+account)
+		target := &failingCall{Target: e.target, n: n}
+		forked, err := target.open(t).Fork(t.Context(), account, e.disk.Clone(), "older/"+account)
 		if ended = target.calls < n; ended && n <= 8 || forked != (err == nil) || err != nil && !errors.Is(err, errCall) {
 			t.Errorf("Fork, call %d fails: %t, forked %t, error %v", n, !ended, forked, err)
 		}

@@ -219,6 +219,8 @@ func TestForkBesideDamage(t *testing.T) {
 	a.backup()
 	a.ok(a.db.Checkpoint(t.Context(), "copy/"+account))
 	a.put("b")
+	stats, err := a.db.Stats()
+	a.ok(err)
 	a.ok(a.db.Close())
 	objects, err := a.target.List(t.Context(), account+"/backups/")
 	a.ok(err)
@@ -227,6 +229,9 @@ func TestForkBesideDamage(t *testing.T) {
 		if forked, err := a.r.Fork(t.Context(), account, a.disk, dir+"/"+account); forked != want || err != nil {
 			t.Errorf("Fork in %s = %v, %v; want %v", dir, forked, err, want)
 		}
+	}
+	if last, err := a.r.Reaches(t.Context(), account, a.disk, a.dir+"/"+account); last != stats.LastSequence || err != nil {
+		t.Errorf("the archive reaches sequence %d, want %d; error %v", last, stats.LastSequence, err)
 	}
 }
 
@@ -284,21 +289,6 @@ func TestForkByBackups(t *testing.T) {
 	}
 }
 
-// listFails is a target of which the call n of List fails.
-type listFails struct {
-	backup.Target
-	calls, n int
-}
-
-func (l *listFails) List(ctx context.Context, prefix string) ([]backup.Object, error) {
-	if l.calls++; l.calls == l.n {
-		return nil, errListing
-	}
-	return l.Target.List(ctx, prefix)
-}
-
-var errListing = errors.New("the target lists nothing")
-
 // TestUnlistedEpochs fails each List with which Fork and Restore look for later writes and for epochs. A database that went on without
 // them would get an epoch of another history, or none of its own.
 func TestUnlistedEpochs(t *testing.T) {
@@ -323,13 +313,10 @@ func TestUnlistedEpochs(t *testing.T) {
 		},
 	} {
 		for n, ended := 1, false; !ended; n++ {
-			target := &listFails{Target: a.target}
-			r, err := backup.Open(t.Context(), target)
-			a.ok(err)
-			target.calls, target.n = 0, n
-			err = do(r, n)
+			target := &failingCall{Target: a.target, method: "List", n: n}
+			err := do(target.open(t), n)
 			ended = target.calls < n
-			if ended && err != nil || !ended && !errors.Is(err, errListing) {
+			if ended && err != nil || !ended && !errors.Is(err, errCall) {
 				t.Errorf("%s, call %d of List fails: %t, error %v", name, n, !ended, err)
 			}
 			if ended && n < 4 {
