@@ -28,11 +28,11 @@ const (
 const validity = 365 * 24 * time.Hour
 
 // In returns the certificate that dir has, so that clients trust a server after a restart, too.
-// If there is none that is valid for host and another day, In makes one and writes it there.
+// If there is none that is valid for host, now and for another day, In makes one and writes it there.
 func In(dir, host string) (tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile)
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err == nil && pair.Leaf.VerifyHostname(host) == nil && time.Until(pair.Leaf.NotAfter) >= 24*time.Hour {
+	if err == nil && pair.Leaf.VerifyHostname(host) == nil && !time.Now().Before(pair.Leaf.NotBefore) && time.Until(pair.Leaf.NotAfter) >= 24*time.Hour {
 		return pair, nil
 	}
 	cert, key, err := New(host)
