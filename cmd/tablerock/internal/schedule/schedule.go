@@ -137,11 +137,8 @@ func (b *Backups) Note(ctx context.Context, dbs []Database) {
 		if err != nil {
 			b.Log.Error("a backup cannot be read", "account", one.Account, "err", logtext.Advice(err))
 		}
-		if at.After(time.Now()) {
-			at = time.Time{} // the clock was ahead
-		}
 		b.mu.Lock()
-		b.newest[one.Account] = at // zero if there is none
+		b.newest[one.Account] = onTimer(at) // zero if there is none
 		b.unchecked[one.Account] = true
 		b.mu.Unlock()
 		if err := b.checkArchive(ctx, one); err != nil {
@@ -149,6 +146,16 @@ func (b *Backups) Note(ctx context.Context, dbs []Database) {
 		}
 	}
 	b.signal()
+}
+
+// onTimer returns at, the time of a backup, with a reading of the monotonic clock, so that a clock that is set back later
+// does not put off the next backup. It returns the zero time if at is zero or in the future: the clock was ahead.
+func onTimer(at time.Time) time.Time {
+	now := time.Now()
+	if at.IsZero() || at.After(now) {
+		return time.Time{}
+	}
+	return now.Add(at.Sub(now))
 }
 
 // knows reports whether the newest backup of an account is known.

@@ -329,6 +329,33 @@ func TestNewEpoch(t *testing.T) {
 	}
 }
 
+// TestBackupTimeOfDisk reads the times of backups, as a server that starts. The time until the next backup must not depend on the
+// wall clock from then on: if it is set back by a day, no backup is made for a day. A time without a reading of the monotonic
+// clock is the same after Round(0).
+func TestBackupTimeOfDisk(t *testing.T) {
+	f := newFixture(t)
+	if !f.backUpAll(t.Context()) {
+		t.Fatal("a backup failed")
+	}
+	made := time.Now()
+	f.newest = nil
+	f.Note(t.Context(), f.served)
+	for _, one := range f.served {
+		at := f.newest[one.Account]
+		if at == at.Round(0) {
+			t.Errorf("account %s: the time %v has no reading of the monotonic clock", one.Account, at)
+		}
+		if age := made.Round(0).Sub(at.Round(0)); age < 0 || age > time.Hour {
+			t.Errorf("account %s: the backup was made at %v, %v before its end", one.Account, at, age)
+		}
+	}
+	for _, at := range []time.Time{{}, made.Add(time.Hour)} {
+		if got := onTimer(at); !got.IsZero() {
+			t.Errorf("onTimer(%v) is %v, want the zero time", at, got)
+		}
+	}
+}
+
 // TestArchiveOfRemovedAccount writes to an account just before it is no longer served. Its log is
 // archived all the same.
 func TestArchiveOfRemovedAccount(t *testing.T) {
