@@ -49,3 +49,23 @@ func TestRestoreBelowFile(t *testing.T) {
 		t.Errorf("exit code %d and %q", code, &stderr)
 	}
 }
+
+// TestBackupOfLostAccount backs up all accounts, of which one has lost its manifest: the command makes
+// the backup of the other one, and fails.
+func TestBackupOfLostAccount(t *testing.T) {
+	dir := t.TempDir()
+	data, dest := filepath.Join(dir, "data"), filepath.Join(dir, "backup")
+	for _, account := range []string{"lost", "whole"} {
+		if code := run(t.Context(), []string{"table", "create", "Tab", "--data", data, "--account", account, "-q"}, nil, io.Discard, os.Stderr); code != exitOK {
+			t.Fatalf("exit code %d", code)
+		}
+	}
+	if err := os.Remove(filepath.Join(data, "lost", "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"backup", "create", dest, "--data", data}, nil, io.Discard, &stderr)
+	if text := stderr.String(); code != exitCorrupt || !strings.Contains(text, "of account whole") || !strings.Contains(text, "MANIFEST") {
+		t.Errorf("exit code %d and %q", code, text)
+	}
+}

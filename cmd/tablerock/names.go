@@ -29,5 +29,6 @@ func (a *app) tableNames(cmd *cobra.Command) (names []string) {
 // accountNames returns the accounts that have a database, for a shell that completes cmd.
 func (a *app) accountNames(cmd *cobra.Command) []string {
 	_ = setFromEnvironment(cmd.Flags()) // a shell needs no error
-	return complete.Accounts(a.data)
+	names, _ := complete.Accounts(a.data)
+	return names
 }

@@ -90,9 +90,11 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 		}
 		return list, err
 	}
-	accounts := complete.Accounts(e.Data())
-	if account != "" {
-		accounts = []string{account}
+	accounts := []string{account}
+	if account == "" {
+		if accounts, err = complete.Accounts(e.Data()); err != nil {
+			return nil, err
+		}
 	}
 	if len(accounts) == 0 {
 		return nil, e.Missing()

@@ -2,14 +2,11 @@
 package complete
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
 // values has the values of the flags that accept a few words, by the name of the flag.
@@ -29,18 +26,6 @@ var directories = []string{"data", "dir", "backup-dir", "from", "to", "DEST", "S
 // Names finds names in the data that the flags of a command select. It returns none if it
 // cannot read the data.
 type Names func(cmd *cobra.Command) []string
-
-// Accounts returns the accounts that have a database in the directory.
-func Accounts(dir string) []string {
-	var names []string
-	manifests, _ := filepath.Glob(filepath.Join(dir, "*", filename.Manifest))
-	for _, m := range manifests {
-		if name := filepath.Base(filepath.Dir(m)); name[0] != '.' { // not what a killed backup left
-			names = append(names, name)
-		}
-	}
-	return names
-}
 
 // Sources has the names that this package does not know.
 type Sources struct {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
@@ -24,13 +23,10 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/explorer"
-	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/livestate"
-	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // Explore is the command tablerock explore.
@@ -70,7 +66,10 @@ func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note f
 	if at != nil {
 		return e.exploreServer(ctx, at, note)
 	}
-	names, err := accounts(data)
+	names, err := complete.Accounts(data)
+	if err == nil && len(names) == 0 {
+		err = hint.NoDatabase(data, "--data")
+	}
 	if err != nil {
 		return err
 	}
@@ -91,29 +90,6 @@ func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note f
 		}
 	}
 	return e.exploreDirectory(ctx, opened)
-}
-
-// accounts returns the names of the accounts in a directory.
-func accounts(data string) ([]string, error) {
-	list, err := os.ReadDir(data)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var names []string
-	for _, d := range list {
-		if !sharedkey.IsAccountName(d.Name()) {
-			continue
-		}
-		dir := filepath.Join(data, d.Name())
-		// Open returns the error for a database that has lost its manifest.
-		if _, err := os.Stat(filepath.Join(dir, filename.Manifest)); err == nil || manifest.Lost(vfs.OS(), filepath.ToSlash(dir)) != nil {
-			names = append(names, d.Name())
-		}
-	}
-	if len(names) == 0 {
-		return nil, hint.NoDatabase(data, "--data")
-	}
-	return names, nil
 }
 
 // opened is a set of open databases.
