@@ -371,6 +371,9 @@ func removeAll(fsys vfs.FS, dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
 		name = path.Join(dir, name)
 		if info, statErr := fsys.Stat(name); statErr == nil && info.Dir {
@@ -379,5 +382,8 @@ func removeAll(fsys vfs.FS, dir string) error {
 		}
 		err = errors.Join(err, fsys.Remove(name))
 	}
-	return errors.Join(err, fsys.Remove(dir))
+	if err != nil {
+		return err // not also that the directory is not empty
+	}
+	return fsys.Remove(dir)
 }
