@@ -56,7 +56,7 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	opened := false
 	defer func() {
 		if err != nil {
-			again = errors.Is(err, wal.ErrChanged) || db.changed(m)
+			again = again || errors.Is(err, wal.ErrChanged) || db.changed(m)
 			if opened {
 				err = errors.Join(err, db.discard())
 			}
@@ -94,10 +94,11 @@ func (db *DB) checkIdle(log *recovery.Log, err error) error {
 	return err
 }
 
-// changed reports whether the manifest on disk differs from m.
+// changed reports whether the manifest on disk differs from m, or cannot be read: then the files can
+// be those of another one.
 func (db *DB) changed(m *manifest.Manifest) bool {
 	now, err := manifest.Read(db.fs, db.dir)
-	return err == nil && !reflect.DeepEqual(now, m)
+	return err != nil || !reflect.DeepEqual(now, m)
 }
 
 // replay replays the log without changing it and installs the read state.

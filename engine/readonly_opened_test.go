@@ -1,10 +1,14 @@
 package engine_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -59,4 +63,41 @@ func TestReadOnlyWhileWriterOpens(t *testing.T) {
 		t.Errorf("%d rows after the writer, want 4", len(rows))
 	}
 	check(t, "Close", reader.Close())
+}
+
+// TestReadOnlyCannotCompare opens a database for reading. A writer flushes before one of its operations,
+// and then the manifest cannot be read once: Open must not take the files that it has found for those
+// of the database.
+func TestReadOnlyCannotCompare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it waits for the proof of the last record
+		for n, ended := 1, false; !ended; n++ {
+			disk := vfs.NewMem()
+			db := mustCreate(t, manual(disk))
+			fill(t, db, "p", 3, 1000)
+			calls, flushed, failed := 0, false, false
+			o := manual(errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+				if calls++; calls == n {
+					flushed = true
+					check(t, "Flush", db.Flush(t.Context()))
+					fill(t, db, "q", 3, 1000)
+					check(t, "Flush", db.Flush(t.Context()))
+				} else if flushed && !failed && op.Kind == "open" && strings.HasSuffix(op.Name, "MANIFEST") {
+					failed = true
+					return &errorfs.Fault{Err: syscall.EIO}
+				}
+				return nil
+			}))
+			o.ReadOnly = true
+			reader, err := engine.Open("db", o)
+			if ended = calls < n; err == nil {
+				if rows := dump(t, reader, store.Query{}); len(rows) < 2 { // without the last record, which has no proof
+					t.Errorf("a flush before operation %d: %d rows, want at least 2", n, len(rows))
+				}
+				check(t, "Close", reader.Close())
+			} else if !failed || !errors.Is(err, syscall.EIO) {
+				t.Errorf("a flush before operation %d: Open: %v", n, err)
+			}
+			check(t, "Close", db.Close())
+		}
+	})
 }
