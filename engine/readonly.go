@@ -26,7 +26,11 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 	var err error
 	for i := range readOnlyAttempts {
 		proven := true
-		if _, live, lerr := o.FS.Locked(path.Join(dir, filename.Lock)); lerr == nil && live {
+		_, live, lerr := o.FS.Locked(path.Join(dir, filename.Lock))
+		if lerr != nil {
+			return nil, fmt.Errorf("open %s for reading: %w", dir, lerr)
+		}
+		if live {
 			proven = recovery.AwaitProof(o.FS, dir, o.Testing.Clock.AfterFunc)
 		}
 		var db *DB

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"syscall"
@@ -99,5 +100,35 @@ func TestReadOnlyCannotCompare(t *testing.T) {
 			}
 			check(t, "Close", db.Close())
 		}
+	})
+}
+
+// TestReadOnlyCannotSeeWriter opens a database for reading beside a writer that gives no proof of its last
+// record, while the lock cannot be read once. Open must fail, or warn that writes may be missing.
+func TestReadOnlyCannotSeeWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it waits for the proof
+		disk := vfs.NewMem()
+		db := mustCreate(t, manual(disk))
+		fill(t, db, "p", 3, 10)
+		for n, failed := uint64(1), true; failed; n++ {
+			failed = false
+			isLocked := func(op vfs.Op) bool { return op.Kind == "locked" }
+			nth := errorfs.FailNth(n, isLocked, errorfs.Fault{Err: syscall.EIO}, false)
+			o := manual(errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+				f := nth(op)
+				failed = failed || f != nil
+				return f
+			}))
+			var log strings.Builder
+			o.ReadOnly, o.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+			reader, err := engine.Open("db", o)
+			if err == nil {
+				check(t, "Close", reader.Close())
+			}
+			if warned := strings.Contains(log.String(), "may be missing"); failed != errors.Is(err, syscall.EIO) || err == nil && !warned {
+				t.Errorf("call %d fails: %t; Open: %v, warned: %t", n, failed, err, warned)
+			}
+		}
+		check(t, "Close", db.Close())
 	})
 }
