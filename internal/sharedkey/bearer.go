@@ -71,12 +71,15 @@ func (c *claims) validAt(now time.Time) bool {
 	return seconds+leeway >= c.NotBefore && seconds-leeway < *c.Expiry
 }
 
-// issuedByDirectory reports whether issuer is a directory tenant, in the format of
-// version 1 or 2.
+// issuedByDirectory reports whether issuer is a directory tenant of one of the clouds, in
+// the format of version 1 or 2.
 func issuedByDirectory(issuer string) bool {
 	for _, form := range [...]struct{ before, after string }{
 		{"https://sts.windows.net/", "/"},
+		{"https://sts.chinacloudapi.cn/", "/"},
 		{"https://login.microsoftonline.com/", "/v2.0"},
+		{"https://login.microsoftonline.us/", "/v2.0"},
+		{"https://login.partner.microsoftonline.cn/", "/v2.0"},
 	} {
 		id, begins := strings.CutPrefix(issuer, form.before)
 		id, ends := strings.CutSuffix(id, form.after)
@@ -112,8 +115,11 @@ func isGUID(text string) bool {
 const storageID = "e406a681-f3d4-42a8-90b6-c2b029497af1"
 
 // forAccount reports whether audience is the storage service or the table endpoint
-// of the account.
+// of the account in one of the clouds.
 func forAccount(audience, account string) bool {
 	audience = strings.TrimSuffix(audience, "/")
-	return audience == "https://storage.azure.com" || audience == storageID || audience == "https://"+account+".table.core.windows.net"
+	if domain, of := strings.CutPrefix(audience, "https://"+account+".table.core."); of {
+		return domain == "windows.net" || domain == "chinacloudapi.cn" || domain == "usgovcloudapi.net"
+	}
+	return audience == "https://storage.azure.com" || audience == storageID
 }
