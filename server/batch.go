@@ -335,11 +335,12 @@ func (x *exchange) runQuery(o *batchOp) error {
 	err := x.execute(o)
 	if err == nil {
 		content := x.out.Take()
-		etag := x.w.Header()["Etag"]
-		delete(x.w.Header(), "Etag")
 		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(o.level)}, fieldNoSniff, fieldNoCache}
-		if len(etag) > 0 {
-			header = append(header, batch.Field{Name: "ETag", Value: etag[0]})
+		for _, name := range []string{"ETag", "x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey"} {
+			if value := x.w.Header().Get(name); value != "" {
+				header = append(header, batch.Field{Name: name, Value: value})
+				x.w.Header().Del(name)
+			}
 		}
 		w := x.beginBatch(false)
 		w.BeginOperation(http.StatusOK, header...)
