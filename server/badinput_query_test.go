@@ -113,7 +113,7 @@ func TestOptions(t *testing.T) {
 		"$select=%00": "200", "$select=%FF": "200", "$select=" + url.QueryEscape(`"},{"x":"`): "200",
 		"$skip=1": noSuchFilter, "$orderby=Age": noSuchFilter, "$expand=x": noSuchFilter, "$count=true": noSuchFilter,
 		"$inlinecount=allpages": noSuchFilter, "$x": noSuchFilter, "$": noSuchFilter,
-		"$filter=&$filter=": refusedFilter, "$format=json&$format=json": refusedFilter, "$format=atom": "415 MediaTypeNotSupported",
+		"$filter=&$filter=": refusedFilter, "$format=json&$format=json": refusedFilter, "$format=csv": "415 MediaTypeNotSupported",
 		"$format=%00":                 "415 MediaTypeNotSupported",
 		strings.Repeat("a=1&", 5_000): "200", "a;b": refusedFilter, "a=%zz": refusedFilter, "=": "200", "&&&&": "200", "timeout=99999999999999": "200",
 		"timeout=": "200", "timeout=0": "200", "timeout=030": "200", "timeout=" + strings.Repeat("9", 10_000): "200",

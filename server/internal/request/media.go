@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"errors"
 	"mime"
 	"slices"
@@ -41,12 +42,17 @@ var levels = map[string]odata.Level{
 	"*/*":                                     odata.Minimal,
 }
 
+// formats are the names of media types that $format can have (MS-ODATA, 2.2.3.6.1.5).
+var formats = map[string]string{
+	"json": "application/json", "verbosejson": "application/json;odata=verbose", "atom": "application/atom+xml", "xml": "application/xml",
+}
+
 // LevelOf returns the level of $format or, if that is empty, of Accept: the level of the
 // first JSON media type that names one, else minimal if any accepts JSON. An empty Accept
 // is minimal. The error is one of those above.
 func LevelOf(format string, accept []string) (odata.Level, error) {
 	if format != "" {
-		accept = []string{format}
+		accept = []string{cmp.Or(formats[format], format)}
 	}
 	if len(accept) == 0 {
 		return odata.Minimal, nil

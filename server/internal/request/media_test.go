@@ -46,6 +46,28 @@ func TestLevelOfFormat(t *testing.T) {
 	}
 }
 
+// TestLevelOfFormatName sets a format by its name in the URL, which Accept cannot.
+func TestLevelOfFormatName(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+	}{
+		{"json", nil},
+		{"verbosejson", ErrVerbose},
+		{"atom", ErrAtom},
+		{"xml", ErrAtom},
+		{"csv", ErrUnsupported},
+	} {
+		got, err := LevelOf(c.name, []string{"application/json;odata=fullmetadata"})
+		if err == nil && got != odata.Minimal || !errors.Is(err, c.err) {
+			t.Errorf("LevelOf(%q) = %v, %v, want minimal metadata or %v", c.name, got, err, c.err)
+		}
+		if _, err := LevelOf("", []string{c.name}); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("Accept: %s: %v, want %v", c.name, err, ErrUnsupported)
+		}
+	}
+}
+
 func TestWantsJSON(t *testing.T) {
 	for _, c := range []struct {
 		accept []string
