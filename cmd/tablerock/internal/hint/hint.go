@@ -5,6 +5,7 @@ package hint
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -103,9 +104,9 @@ func Filter(text string, err error) error {
 	}
 	at := min(byteOffset(text, bad.Position), len(text))
 	if !strings.Contains(bad.Message, "position") && !strings.Contains(bad.Message, " at '") {
-		return fmt.Errorf("at position %d in '%s': %w (%s)", bad.Position, text, err, correction(text[at:], bad))
+		return fmt.Errorf("at position %d in '%s': %w (%s)", bad.Position, text, err, correction(text, at, bad))
 	}
-	return fmt.Errorf("%w (%s)", err, correction(text[at:], bad))
+	return fmt.Errorf("%w (%s)", err, correction(text, at, bad))
 }
 
 // byteOffset returns the offset of a position in UTF-16 code units.
@@ -136,13 +137,32 @@ var operators = []struct{ typed, meant string }{
 	{"|", "or"},
 }
 
-// correction suggests a correction for the error at the start of rest.
-func correction(rest string, bad *filter.Error) string {
-	rest = strings.TrimLeft(rest, " ")
+// words are the operators of a filter.
+var words = []string{"and", "or", "not", "eq", "ne", "gt", "ge", "lt", "le"}
+
+// capitals returns the operator at the end of before or at the start of rest that is written
+// in capitals, "" if there is none.
+func capitals(before, rest string) string {
+	around := strings.Fields(before)
+	around = append(around[max(0, len(around)-1):], strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '(' })...)
+	for _, word := range around[:min(2, len(around))] {
+		if lower := strings.ToLower(word); lower != word && slices.Contains(words, lower) {
+			return word
+		}
+	}
+	return ""
+}
+
+// correction suggests a correction for the error at the offset at.
+func correction(text string, at int, bad *filter.Error) string {
+	rest := strings.TrimLeft(text[at:], " ")
 	for _, o := range operators {
 		if strings.HasPrefix(rest, o.typed) {
 			return fmt.Sprintf("for %s write %s", o.typed, o.meant)
 		}
+	}
+	if word := capitals(text[:at], rest); word != "" {
+		return fmt.Sprintf("for %s write %s", word, strings.ToLower(word))
 	}
 	r, _ := utf8.DecodeRuneInString(rest)
 	switch {
@@ -152,6 +172,10 @@ func correction(rest string, bad *filter.Error) string {
 		return "write a string in single quotes: 'like this'"
 	case strings.HasPrefix(bad.Message, "Unrecognized"):
 		return "constants are 7, 7L for Edm.Int64, 7.5, 'text', true, datetime'2026-01-31T00:00:00Z', guid'...' and X'00FF'"
+	case strings.Contains(bad.Message, "'null' literal") || strings.HasPrefix(bad.Message, "One of") && utf8.ValidString(text):
+		return "there is no null: an entity that lacks a property matches no comparison of it"
+	case strings.Contains(bad.Message, "incompatible types"):
+		return "compare PartitionKey and RowKey with 'text', and Timestamp with datetime'2026-01-31T00:00:00Z'"
 	case strings.HasPrefix(bad.Message, "')'"):
 		return "a parenthesis is not closed"
 	}
