@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -265,29 +266,31 @@ func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // TestReadErrors checks that the call that meets an error of the disk returns it, that
-// it is no corruption, and that an iterator keeps returning it.
+// it is no corruption, and that an iterator keeps returning it, in both directions.
 func TestReadErrors(t *testing.T) {
 	entries, data := small(t)
 	f := &brokenFile{File: fileOf(t, data)}
 	r := open(t, f, cache.New(1<<20))
 	f.to = r.index.Groups[0].Off + int64(r.index.Groups[0].Len)
 	f.from = r.index.Groups[0].Off + int64(r.index.Groups[0].Head)
-	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
-	if !it.SeekGE(nil) {
-		t.Fatal(it.Err())
-	}
-	row := it.View()
-	if err := row.Load(); !errors.Is(err, errBroken) {
-		t.Fatalf("load: %v", err)
-	}
-	if err := NewWriter(create(t), writerOptions()).Add(it.Key(), row); !errors.Is(err, errBroken) {
-		t.Fatalf("a row that cannot be read was written: %v", err)
-	}
-	if v, ok := row.Lookup("s"); !ok || !v.IsNull() {
-		t.Fatalf("a value that cannot be read is %v %t", v, ok)
-	}
-	if it.Next() || it.Valid() || !errors.Is(it.Err(), errBroken) || !errors.Is(it.Close(), errBroken) {
-		t.Fatalf("the iterator continues, error %v", it.Err())
+	for _, move := range []func(*Iterator) bool{(*Iterator).Next, (*Iterator).Prev} {
+		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+		if !it.SeekGE(entries[1].user) {
+			t.Fatal(it.Err())
+		}
+		row := it.View()
+		if err := row.Load(); !errors.Is(err, errBroken) {
+			t.Fatalf("load: %v", err)
+		}
+		if err := NewWriter(create(t), writerOptions()).Add(it.Key(), row); !errors.Is(err, errBroken) {
+			t.Fatalf("a row that cannot be read was written: %v", err)
+		}
+		if v, ok := row.Lookup("s"); !ok || !v.IsNull() {
+			t.Fatalf("a value that cannot be read is %v %t", v, ok)
+		}
+		if move(it) || it.Valid() || !errors.Is(it.Err(), errBroken) || !errors.Is(it.Close(), errBroken) {
+			t.Fatalf("the iterator continues, error %v", it.Err())
+		}
 	}
 	var got Row
 	user := entries[0].user
@@ -302,6 +305,65 @@ func TestReadErrors(t *testing.T) {
 		t.Fatal(d)
 	}
 	got.Release()
+}
+
+// failingFile fails to read when its reads are used up.
+type failingFile struct {
+	vfs.File
+	reads int
+}
+
+func (f *failingFile) ReadAt(p []byte, off int64) (int, error) {
+	if f.reads--; f.reads < 0 {
+		return 0, errBroken
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// TestReadsFailInWalks walks in both directions over keys with versions in several groups, while each
+// of the reads fails, and all after it: a walk ends with the error, and shows no other entries before.
+func TestReadsFailInWalks(t *testing.T) {
+	var entries []entry
+	for v := range 300 {
+		entries = append(entries, newEntry("p", string(rune('a'+v/100)), uint64(v+1), v%3 == 0, edm.Properties{{Name: "n", Value: edm.Int32(int32(v))}}))
+	}
+	sortEntries(entries)
+	o := writerOptions()
+	o.GroupBytes = 900
+	file, _ := write(t, o, entries)
+	f := &failingFile{File: file, reads: 100}
+	r := open(t, f, cache.New(0))
+	for _, reverse := range []bool{false, true} {
+		for _, snapshot := range []uint64{codec.MaxSeq, 250, 150} {
+			o := IterOptions{Snapshot: snapshot}
+			want := visible(entries, o)
+			if reverse {
+				slices.Reverse(want)
+			}
+			failed := 0
+			for ; ; failed++ {
+				f.reads = failed
+				it := r.NewIterator(o)
+				n := 0
+				for ok := begin(it, reverse); ok; ok = step(it, reverse) {
+					if n == len(want) || !bytes.Equal(it.Key(), want[n].key) {
+						t.Fatalf("snapshot %d, reverse %v, %d reads: entry %d is %x", snapshot, reverse, failed, n, it.Key())
+					}
+					n++
+				}
+				err := it.Close()
+				if f.reads >= 0 && err == nil && n == len(want) {
+					break
+				}
+				if !errors.Is(err, errBroken) || f.reads >= 0 {
+					t.Fatalf("snapshot %d, reverse %v, %d reads: %d entries, error %v", snapshot, reverse, failed, n, err)
+				}
+			}
+			if failed < 3 {
+				t.Errorf("snapshot %d, reverse %v: only %d reads", snapshot, reverse, failed)
+			}
+		}
+	}
 }
 
 func TestWriterRefuses(t *testing.T) {

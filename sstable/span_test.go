@@ -20,7 +20,8 @@ func TestSelect(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
 			g := newGenerator(12)
-			r := open(t, f, cache.New(1<<20))
+			blocks := cache.New(1 << 20)
+			r := open(t, f, blocks)
 			for round := range rounds(160) {
 				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq, Fill: round%2 == 0}
 				if o.Upper == nil {
@@ -45,6 +46,9 @@ func TestSelect(t *testing.T) {
 				}
 				e, n, c := compareSelect(t, g, r, s.entries, o, p, sel)
 				extended, gathered, cuts = extended+e, gathered+n, cuts+c
+			}
+			if n := blocks.Close(); n != 0 {
+				t.Errorf("%d blocks are pinned at the end", n)
 			}
 		})
 	}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/race"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 type sample struct {
@@ -105,6 +107,27 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMostRowsOfGroup writes tombstones with short keys, of which the bytes of a group would have more than
+// a group may.
+func TestMostRowsOfGroup(t *testing.T) {
+	var entries []entry
+	for i := range 2*rowgroup.MaxRows + 1 {
+		entries = append(entries, newEntry("", fmt.Sprintf("%04d", i), uint64(i+1), true, nil))
+	}
+	f, _ := write(t, writerOptions(), entries)
+	r := open(t, f, nil)
+	if err := r.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+	var rows []int
+	for i := range r.index.Groups {
+		rows = append(rows, r.index.Groups[i].Rows)
+	}
+	if want := []int{rowgroup.MaxRows, rowgroup.MaxRows, 1}; !slices.Equal(rows, want) {
+		t.Errorf("groups of %v rows, want %v", rows, want)
 	}
 }
 
