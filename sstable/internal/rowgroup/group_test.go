@@ -300,17 +300,26 @@ func TestCraftedHeads(t *testing.T) {
 // are followed by other bytes, or divide the heap in another order.
 func TestCraftedColumns(t *testing.T) {
 	var users [][]byte
-	for i := range minColumnRows {
+	for i := range minColumnRows + 1 {
 		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprint(i)))
 	}
 	number := func(int) edm.Properties { return edm.Properties{{Name: "n", Value: edm.Int32(77)}} }
 	boolean := func(i int) edm.Properties { return edm.Properties{{Name: "b", Value: edm.Boolean(i%2 == 0)}} }
+	guid := func(i int) edm.Properties { return edm.Properties{{Name: "g", Value: edm.GuidWords(7, 9)}} }
+	both := func(i int) edm.Properties {
+		return append(number(i), edm.Property{Name: "s", Value: edm.String(fmt.Sprintf("%064d", i))})
+	}
 	texts := func(i int) edm.Properties {
 		a, b := fmt.Sprintf("%064d", i), fmt.Sprintf("%064d", i*i)
 		return edm.Properties{{Name: "a", Value: edm.String(a)}, {Name: "b", Value: edm.String(b)}}
 	}
+	bits := []byte{encodingBits, 0x55, 1}
+	guids := append([]byte{encodingGuid}, bytes.Repeat([]byte{0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9}, len(users))...)
 	word := []byte{encodingWord, 0, 77, 0, 0, 0, 0, 0, 0, 0}
 	ends := []byte{encodingHeap, 0, 64, 0, 0, 0, 0, 0, 0, 0}
+	more := func(i int) edm.Properties { return append(texts(i), number(i)...) }
+	// As long as the columns that it replaces, so that all offsets are right.
+	wider := append([]byte{encodingHeapLast, encodingHeapLast, encodingWord, 1}, make([]byte, 8+len(users))...)
 	for _, c := range []struct {
 		name     string
 		props    func(i int) edm.Properties
@@ -318,12 +327,17 @@ func TestCraftedColumns(t *testing.T) {
 	}{
 		{"encoding 0", number, word, []byte{0}},
 		{"encoding 7", number, word, []byte{encodingDict + 1}},
-		{"bits of an Int32", number, word, []byte{encodingBits, 0}},
-		{"Guids of an Int32", number, word, append([]byte{encodingGuid}, make([]byte, guidBytes*minColumnRows)...)},
+		{"bits of an Int32", number, word, []byte{encodingBits, 0, 0}},
+		{"Guids of an Int32", number, word, guids},
+		{"ends of an Int32", both, word, append([]byte{encodingHeap}, make([]byte, vectorHeaderBytes)...)},
 		{"texts of an Int32", number, word, []byte{encodingHeapLast}},
 		{"dictionary of an Int32", number, word, append([]byte{encodingDict}, make([]byte, 5+vectorHeaderBytes)...)},
-		{"words of a Boolean", boolean, []byte{encodingBits, 0x55}, append([]byte{encodingWord}, make([]byte, vectorHeaderBytes)...)},
+		{"words of a Boolean", boolean, bits, append([]byte{encodingWord}, make([]byte, vectorHeaderBytes)...)},
+		{"words of a Guid", guid, guids, append([]byte{encodingWord}, make([]byte, vectorHeaderBytes)...)},
+		{"words of a String", texts, ends, append([]byte{encodingWord}, ends[1:]...)},
+		{"a bit after the rows", boolean, bits, []byte{encodingBits, 0x55, 3}},
 		{"a byte after the columns", number, word, append(slices.Clip(word), 0)},
+		{"two last of the heap", more, slices.Concat(ends, []byte{encodingHeapLast}, word), wider},
 		{"the last of the heap first", texts, append(slices.Clip(ends), encodingHeapLast), append([]byte{encodingHeapLast}, ends...)},
 	} {
 		h, data := build(t, users, c.props)
