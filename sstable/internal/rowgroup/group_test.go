@@ -317,6 +317,12 @@ func TestCraftedColumns(t *testing.T) {
 	guids := append([]byte{encodingGuid}, bytes.Repeat([]byte{0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9}, len(users))...)
 	word := []byte{encodingWord, 0, 77, 0, 0, 0, 0, 0, 0, 0}
 	ends := []byte{encodingHeap, 0, 64, 0, 0, 0, 0, 0, 0, 0}
+	color := func(i int) edm.Properties {
+		return edm.Properties{{Name: "c", Value: edm.String(strings.Repeat("rgb"[i%3:i%3+1], 64))}}
+	}
+	dict := []byte{encodingDict, 2, 192, 0, 64, 0, 128, 0, 192, 0}
+	codes := append([]byte{1}, make([]byte, 8)...)
+	codes = append(codes, 0, 1, 2, 0, 1, 2, 0, 1, 2)
 	more := func(i int) edm.Properties { return append(texts(i), number(i)...) }
 	// As long as the columns that it replaces, so that all offsets are right.
 	wider := append([]byte{encodingHeapLast, encodingHeapLast, encodingWord, 1}, make([]byte, 8+len(users))...)
@@ -337,6 +343,9 @@ func TestCraftedColumns(t *testing.T) {
 		{"words of a String", texts, ends, append([]byte{encodingWord}, ends[1:]...)},
 		{"a bit after the rows", boolean, bits, []byte{encodingBits, 0x55, 3}},
 		{"a byte after the columns", number, word, append(slices.Clip(word), 0)},
+		{"dictionary with an end before another", color, dict, []byte{encodingDict, 2, 192, 0, 128, 0, 64, 0, 192, 0}},
+		{"dictionary with bytes after the last end", color, dict, []byte{encodingDict, 2, 192, 0, 64, 0, 128, 0, 191, 0}},
+		{"code of no entry", color, codes, append(slices.Clip(codes[:len(codes)-1]), 3)},
 		{"two last of the heap", more, slices.Concat(ends, []byte{encodingHeapLast}, word), wider},
 		{"the last of the heap first", texts, append(slices.Clip(ends), encodingHeapLast), append([]byte{encodingHeapLast}, ends...)},
 	} {
