@@ -369,12 +369,35 @@ func TestBudgetEndsInMemtable(t *testing.T) {
 	}
 	for budget := 1000; budget < 1300; budget += 37 {
 		for _, reverse := range []bool{false, true} {
-			keys, _, _ := pages(t, db, store.Query{Filter: filter.MustParse("N eq 3L"), Budget: budget, Reverse: reverse})
+			keys, _, examined := pages(t, db, store.Query{Filter: filter.MustParse("N eq 3L"), Budget: budget, Reverse: reverse})
+			if examined < rows {
+				t.Errorf("budget %d, reverse %v: %d rows of %d examined", budget, reverse, examined, rows)
+			}
 			if reverse {
 				slices.Reverse(keys)
 			}
 			if !slices.EqualFunc(keys, want, func(k edm.Key, row string) bool { return k.Row == row }) {
 				t.Errorf("budget %d, reverse %v: %d rows, want %d", budget, reverse, len(keys), len(want))
+			}
+		}
+	}
+}
+
+// TestEveryBudget reads pages with every budget, which can be just the rows of a group that has matches.
+func TestEveryBudget(t *testing.T) {
+	o := small(vfs.NewMem())
+	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.FileBytes = true, true, 4<<20, 4<<20
+	db := mustCreate(t, o)
+	const rows, every = 600, 150
+	for i := range rows {
+		apply(t, db, store.Insert(entity("p", fmt.Sprintf("%04d", i), int64(i%every), 100)))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	for budget := 1; budget <= rows; budget++ {
+		for _, reverse := range []bool{false, true} {
+			keys, _, _ := pages(t, db, store.Query{Filter: filter.MustParse("N eq 3L"), Budget: budget, Reverse: reverse})
+			if len(keys) != rows/every {
+				t.Fatalf("budget %d, reverse %v: the rows %v, want %d", budget, reverse, keys, rows/every)
 			}
 		}
 	}

@@ -117,6 +117,36 @@ func TestFilterOfSeveralRanges(t *testing.T) {
 	}
 }
 
+// TestRangesBesideMemtable filters two ranges of keys in a file, beside rows of a memtable that match in
+// the ranges, between them and around them.
+func TestRangesBesideMemtable(t *testing.T) {
+	const rows = 2000
+	o := manual(vfs.NewMem())
+	o.SegmentBytes, o.FileBytes = 4<<20, 4<<20
+	db := mustCreate(t, o)
+	for _, partition := range []string{"a", "b", "c", "d", "e"} {
+		fill(t, db, partition, rows, 10)
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	var want []string
+	for _, partition := range []string{"a", "b", "c", "d", "e"} {
+		apply(t, db, store.Insert(entity(partition, "5", 0, 10)))
+		if partition == "b" || partition == "d" {
+			want = append(want, partition, partition) // that of the file, which comes first, and this one
+		}
+	}
+	for _, reverse := range []bool{false, true} {
+		q := store.Query{Filter: filter.MustParse("PartitionKey ge 'b' and PartitionKey lt 'e' and PartitionKey ne 'c' and N eq 0L"), Reverse: reverse}
+		keys, _, _ := pages(t, db, q)
+		if reverse {
+			slices.Reverse(keys)
+		}
+		if !slices.EqualFunc(keys, want, func(k edm.Key, partition string) bool { return k.Partition == partition }) {
+			t.Errorf("reverse %v: the rows %v, want those of %v", reverse, keys, want)
+		}
+	}
+}
+
 // TestFilterBesideClippedFile filters rows at the end of a file that a compaction has clipped, and
 // those of the file that it has written, which follow.
 func TestFilterBesideClippedFile(t *testing.T) {

@@ -73,6 +73,7 @@ func TestNextColumns(t *testing.T) {
 			{store.Query{Filter: n3}, rows/7 + 1, rows/7 + 1},
 			{store.Query{Limit: 1000}, 1000, 1000},
 			{store.Query{Budget: 777}, 777, 777},
+			{store.Query{Budget: 777, Limit: 900}, 777, 777},
 			{store.Query{Select: []string{"N"}}, rows, rows},
 			{store.Query{Select: []string{}}, rows, rows},
 			{store.Query{BudgetBytes: 1 << 30}, rows, rows},
@@ -86,24 +87,38 @@ func TestNextColumns(t *testing.T) {
 		}
 	}
 	// A page ends with the row that reaches BudgetBytes, whatever the page before has selected.
-	for i := range 200 {
+	for i := range 240 {
 		q := store.Query{Reverse: i%2 > 0, BudgetBytes: 1 + i*i, Limit: i % 3 * 250, Select: [][]string{nil, {"N"}, {"Filler"}}[i/2%3]}
-		want := 0
-		for size := 0; want < cmp.Or(q.Limit, rows) && size < q.BudgetBytes; want++ {
-			length := want % 60
+		if i/6%2 > 0 {
+			q.Filter = n3
+		}
+		want, size := 0, 0
+		for at := 0; at < rows && want < cmp.Or(q.Limit, rows) && size < q.BudgetBytes; at++ {
+			row := at
 			if q.Reverse {
-				length = (rows - 1 - want) % 60
+				row = rows - 1 - at
 			}
+			if q.Filter != nil && row%7 != 3 {
+				continue
+			}
+			want++
 			// The sizes of engine/internal/scan/rowsize.go.
 			if size += 8; q.Select == nil || q.Select[0] == "N" {
 				size += len("N") + 8
 			}
 			if q.Select == nil || q.Select[0] == "Filler" {
-				size += len("Filler") + 8 + length
+				size += len("Filler") + 8 + row%60
 			}
 		}
 		if all, byColumns, _ := count(q); all != want || byColumns < all-minColumns {
 			t.Errorf("%+v: %d rows, %d by columns, want %d", q, all, byColumns, want)
+		}
+		c, all := db.Query(t.Context(), table, q), 0
+		for ; c.Next(); all++ {
+		}
+		check(t, "Query", errors.Join(c.Err(), c.Close()))
+		if all != want {
+			t.Errorf("%+v: %d rows by rows, want %d", q, all, want)
 		}
 	}
 	// Of several ranges of keys, those before the last are read by rows.
