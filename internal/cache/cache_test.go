@@ -304,6 +304,75 @@ func TestFullCacheKeepsSeldom(t *testing.T) {
 	}
 }
 
+// TestRenew replaces a block that is pinned, one that is dropped meanwhile, and fails to replace one.
+func TestRenew(t *testing.T) {
+	c := New(500 << 10) // one shard
+	s := &c.shards[0]
+	chunks := func(what string, want int, bytes int64) {
+		t.Helper()
+		s.mu.Lock()
+		got := s.chunks
+		s.mu.Unlock()
+		if st := c.Stats(); got != want || st.Bytes != bytes {
+			t.Errorf("%s: %d blocks in regions, %d bytes, want %d and %d", what, got, st.Bytes, want, bytes)
+		}
+	}
+	cost := func(size, extra int) int64 { return int64(chunkBytes(size) + extra + entryBytes) }
+	old, _ := c.Acquire(key(1), 100, true)
+	old.Bytes()[99] = 'o'
+	old.Fill("old", 50)
+	h, ok := c.Renew(old, 300)
+	if !ok {
+		t.Fatal("a cached block cannot be replaced")
+	}
+	if got, ok := c.Get(key(1)); !ok || got != old {
+		t.Error("the block is not visible before Replace")
+	} else {
+		got.Release()
+	}
+	h.Replace(old, "new", 70)
+	if got, ok := c.Get(key(1)); !ok || got != h || got.Value() != "new" || len(got.Bytes()) != 300 {
+		t.Error("the new block is not visible")
+	} else {
+		got.Release()
+	}
+	if old.Value() != "old" || old.Bytes()[99] != 'o' {
+		t.Error("the old block has changed")
+	}
+	if _, ok := c.Renew(old, 300); ok {
+		t.Error("a block that was replaced can be replaced again")
+	}
+	chunks("replaced", 2, cost(300, 70))
+	old.Release()
+	chunks("released", 1, cost(300, 70))
+	failed, _ := c.Renew(h, 200)
+	failed.Fail()
+	if got, ok := c.Get(key(1)); !ok || got != h {
+		t.Error("a failure to replace it removed the block")
+	} else {
+		got.Release()
+	}
+	chunks("failed", 1, cost(300, 70))
+	late, _ := c.Renew(h, 200)
+	c.Drop(key(1).DB, key(1).File)
+	late.Replace(h, "late", 0)
+	if _, ok := c.Get(key(1)); ok {
+		t.Error("a block that was dropped is visible again")
+	}
+	late.Release()
+	h.Release()
+	chunks("dropped", 0, 0)
+	last, _ := c.Acquire(key(1), 100, true)
+	last.Fill(nil, 0)
+	if n := c.Close(); n != 1 {
+		t.Errorf("%d blocks are pinned at the end, want 1", n)
+	}
+	if _, ok := c.Renew(last, 100); ok {
+		t.Error("a block of a closed cache can be replaced")
+	}
+	last.Release()
+}
+
 func TestDrop(t *testing.T) {
 	c := New(1 << 20)
 	for n := range 90 {
