@@ -33,6 +33,26 @@ func reserved(b *memory.Budget) int64 {
 	return memory.MaxBytes - free
 }
 
+// TestRequestBytes checks the values of Options.RequestBytes, and that bodies have no more.
+func TestRequestBytes(t *testing.T) {
+	const least = 8 << 20
+	o := Options{Accounts: []Account{{Name: "one", Keys: []string{"cGFzc3dvcmQ="}, WeakKeys: true, Store: storetest.NewMap(nil)}}}
+	for n, want := range map[int64]int64{-1: 0, least - 1: 0, least: least, 0: memory.MaxBytes} {
+		o.RequestBytes = n
+		s, err := New(o)
+		switch {
+		case want == 0:
+			if err == nil {
+				t.Errorf("%d bytes are accepted", n)
+			}
+		case err != nil:
+			t.Errorf("%d bytes: %v", n, err)
+		case !s.inFlight.ReserveBody(want) || s.inFlight.ReserveBody(1):
+			t.Errorf("%d bytes: bodies have not %d", n, want)
+		}
+	}
+}
+
 // TestRefusedBodies reads bodies that are too long, or for which no memory is left.
 func TestRefusedBodies(t *testing.T) {
 	for _, c := range []struct {
@@ -84,8 +104,8 @@ func TestLargeEntitiesReserve(t *testing.T) {
 	}{
 		{"large", "large", "", 0, 2 << 20, nil},
 		{"large in a page", "", "PartitionKey eq 'large'", 0, 2 << 20, nil},
-		{"large beside others", "large", "", memory.MaxPagesBytes - 1<<20, 0, problem.ErrBusy},
-		{"large in a page beside others", "", "PartitionKey eq 'large'", memory.MaxPagesBytes - 1<<20, 0, problem.ErrBusy},
+		{"large beside others", "large", "", memory.MaxBytes/2 - 1<<20, 0, problem.ErrBusy},
+		{"large in a page beside others", "", "PartitionKey eq 'large'", memory.MaxBytes/2 - 1<<20, 0, problem.ErrBusy},
 		{"small beside others", "small", "", memory.MaxBytes, 0, nil},
 		{"small in a page beside others", "", "PartitionKey eq 'small'", memory.MaxBytes, 0, nil},
 	} {

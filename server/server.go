@@ -26,6 +26,9 @@ type Options struct {
 	// Observe is called once for each request, after its response was written, by the
 	// goroutine of that request. The default, nil, observes nothing.
 	Observe func(Event)
+	// RequestBytes is the most memory of the bodies and large responses of all requests, at least
+	// 8 MiB. A request beyond gets 503 ServerBusy. The default is 64 MiB.
+	RequestBytes int64
 	// Now is the clock of the server, by which signatures expire. It is for tests; the
 	// default is time.Now.
 	Now func() time.Time
@@ -102,10 +105,17 @@ type account struct {
 	budgetBytes int
 }
 
-// New returns a server for the accounts of o. Its error names the account that is not
-// valid.
+// minRequestBytes is room for a body and the pages beside it.
+const minRequestBytes = 8 << 20
+
+// New returns a server for the accounts of o. Its error names the account or option that is
+// not valid.
 func New(o Options) (*Server, error) {
+	if o.RequestBytes != 0 && o.RequestBytes < minRequestBytes {
+		return nil, fmt.Errorf("server: RequestBytes is %d, must be at least %d", o.RequestBytes, minRequestBytes)
+	}
 	s := &Server{oauth: o.OAuth, observe: o.Observe, now: o.Now, properties: make(map[string]*metadata.PropertyCache)}
+	s.inFlight.Limit = o.RequestBytes
 	if s.now == nil {
 		s.now = systemNow
 	}

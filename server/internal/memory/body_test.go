@@ -60,23 +60,25 @@ func TestBodyFollowsContent(t *testing.T) {
 // TestBudget exhausts the budget of pages, then that of bodies, and checks that a body
 // is refused.
 func TestBudget(t *testing.T) {
-	var b Budget
-	for b.ReservePage(chunkBytes) {
-		continue
-	}
-	if b.used.Load() != MaxPagesBytes || !b.ReserveBody(1) {
-		t.Errorf("pages reserved %d bytes, want %d, and a body to get more", b.used.Load(), MaxPagesBytes)
-	}
-	b.Release(1)
-	for b.ReserveBody(MaxBodyBytes) {
-		continue
-	}
-	if b.used.Load() != MaxBytes || b.ReserveBody(1) {
-		t.Errorf("%d bytes are reserved, want %d", b.used.Load(), MaxBytes)
-	}
-	body := NewBody(&b)
-	if err := body.Read(httptest.NewRecorder(), io.NopCloser(strings.NewReader("text")), 4); !errors.Is(err, problem.ErrBusy) {
-		t.Errorf("error %v, want %v", err, problem.ErrBusy)
+	for limit, most := range map[int64]int64{0: MaxBytes, 16 << 20: 16 << 20} {
+		b := Budget{Limit: limit}
+		for b.ReservePage(chunkBytes) {
+			continue
+		}
+		if b.used.Load() != most/2 || !b.ReserveBody(1) {
+			t.Errorf("pages reserved %d bytes, want %d, and a body to get more", b.used.Load(), most/2)
+		}
+		b.Release(1)
+		for b.ReserveBody(MaxBodyBytes) {
+			continue
+		}
+		if b.used.Load() != most || b.ReserveBody(1) {
+			t.Errorf("%d bytes are reserved, want %d", b.used.Load(), most)
+		}
+		body := NewBody(&b)
+		if err := body.Read(httptest.NewRecorder(), io.NopCloser(strings.NewReader("text")), 4); !errors.Is(err, problem.ErrBusy) {
+			t.Errorf("error %v, want %v", err, problem.ErrBusy)
+		}
 	}
 }
 

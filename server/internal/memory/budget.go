@@ -7,23 +7,29 @@
 // sent. Free releases what they have reserved.
 package memory
 
-import "sync/atomic"
-
-// Limits of a Budget.
-const (
-	MaxBytes      = 64 << 20 // of all requests: bodies and large responses
-	MaxPagesBytes = 32 << 20 // responses are refused beyond, so that slow readers do not block writers
+import (
+	"cmp"
+	"sync/atomic"
 )
 
+// MaxBytes is the default of Budget.Limit.
+const MaxBytes = 64 << 20
+
 // Budget counts the bytes that all requests have reserved. Its zero value has none.
-type Budget struct{ used atomic.Int64 }
+type Budget struct {
+	// Limit is the most bytes of all requests, bodies and large responses, 0 for MaxBytes. Set it
+	// before the first use. Responses may have half of it, so that slow readers do not block writers.
+	Limit int64
+
+	used atomic.Int64
+}
 
 // ReserveBody reserves n bytes for a body. It reports false, and reserves nothing, if
-// MaxBytes would be exceeded.
-func (b *Budget) ReserveBody(n int64) bool { return b.reserve(n, MaxBytes) }
+// Limit would be exceeded.
+func (b *Budget) ReserveBody(n int64) bool { return b.reserve(n, cmp.Or(b.Limit, MaxBytes)) }
 
-// ReservePage reserves n bytes for a response, likewise with MaxPagesBytes.
-func (b *Budget) ReservePage(n int64) bool { return b.reserve(n, MaxPagesBytes) }
+// ReservePage reserves n bytes for a response, likewise with half of Limit.
+func (b *Budget) ReservePage(n int64) bool { return b.reserve(n, cmp.Or(b.Limit, MaxBytes)/2) }
 
 func (b *Budget) reserve(n, limit int64) bool {
 	if b.used.Add(n) <= limit {

@@ -16,8 +16,8 @@ func TestPageSizeFollowsBudget(t *testing.T) {
 		want   int // bytes of the page
 	}{
 		{0, freePageBytes + (MaxPageBytes-freePageBytes+chunkBytes-1)/chunkBytes*chunkBytes},
-		{MaxPagesBytes - 3*chunkBytes, freePageBytes + 3*chunkBytes},
-		{MaxPagesBytes, freePageBytes},
+		{MaxBytes/2 - 3*chunkBytes, freePageBytes + 3*chunkBytes},
+		{MaxBytes / 2, freePageBytes},
 		{MaxBytes, freePageBytes},
 	} {
 		var budget Budget
@@ -87,7 +87,7 @@ func TestReserve(t *testing.T) {
 		t.Errorf("%d bytes are reserved, error %v; want 115", budget.used.Load(), err)
 	}
 	for name, reserve := range map[string]func(int64) error{"Reserve": r.Reserve, "Hold": r.Hold} {
-		if err := reserve(MaxPagesBytes); !errors.Is(err, problem.ErrBusy) || budget.used.Load() != 115 {
+		if err := reserve(MaxBytes / 2); !errors.Is(err, problem.ErrBusy) || budget.used.Load() != 115 {
 			t.Errorf("%s of more than there is: error %v, want %v; %d bytes are reserved", name, err, problem.ErrBusy, budget.used.Load())
 		}
 	}

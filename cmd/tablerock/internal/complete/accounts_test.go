@@ -33,7 +33,7 @@ func TestAccounts(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"away", "lost", "unread", "whole"}
+	want := []string{"Other", "away", "lost", "unread", "whole"}
 	if got, err := complete.Accounts(data); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}

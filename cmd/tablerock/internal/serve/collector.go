@@ -19,18 +19,22 @@ const (
 )
 
 // tuneCollector sets the garbage collector up for a server until restore is called. GOGC
-// and GOMEMLIMIT of the environment take precedence.
-func tuneCollector() (restore func()) {
+// and GOMEMLIMIT of the environment take precedence. heap is the limit of the heap, 0 for none.
+func tuneCollector(heap int64) (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	before := debug.SetGCPercent(gcPercent)
+	percent, limit := debug.SetGCPercent(gcPercent), debug.SetMemoryLimit(-1)
 	var reserve []byte
-	if os.Getenv("GOMEMLIMIT") == "" { // the limit would count the reserve
+	if os.Getenv("GOMEMLIMIT") == "" { // which would count the reserve
 		reserve = make([]byte, gcReserveBytes)
+		if heap > 0 {
+			debug.SetMemoryLimit(heap + gcReserveBytes)
+		}
 	}
 	return func() {
 		runtime.KeepAlive(reserve)
-		debug.SetGCPercent(before)
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
 	}
 }

@@ -20,7 +20,7 @@ func TestCollectorReserve(t *testing.T) {
 			t.Setenv("GOGC", c.gogc)
 			t.Setenv("GOMEMLIMIT", c.limit)
 			least := nextCollection() + gcReserveBytes
-			restore := tuneCollector()
+			restore := tuneCollector(0)
 			during := nextCollection()
 			restore()
 			if (during >= least) != c.reserve {

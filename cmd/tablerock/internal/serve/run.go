@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/cgroup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
@@ -58,7 +59,8 @@ func Run(ctx context.Context, c Config) error {
 	if err := cmp.Or(c.checkBackend(accounts), c.checkBackups(accounts)); err != nil {
 		return err
 	}
-	defer tuneCollector()()
+	memory := c.memoryOf(cgroup.MemoryLimit(os.DirFS("/")), accounts)
+	defer tuneCollector(memory.heap())()
 	// The listener opens after the databases. A busy address must leave them untouched.
 	if err := main.check(); err != nil {
 		return err
@@ -67,10 +69,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	memory.warn(log)
 	m, open, latest := metrics.New(c.Version), c.newDatabaseSet(log), recent.New(time.Now)
 	latest.InFlight = m.InFlight
 	s := &service{
-		Config: &c, log: log, debug: debug, metrics: m, admin: newAdmin(m, open.ping, log), main: main, exposed: exposed, recent: latest,
+		Config: &c, log: log, debug: debug, memory: memory, metrics: m, admin: newAdmin(m, open.ping, log), main: main, exposed: exposed, recent: latest,
 		at: &endpoint{scheme: c.scheme()}, open: open, hangUps: hangUps,
 	}
 	return errors.Join(s.run(ctx, side, accounts), debug.Close())
@@ -81,6 +84,7 @@ type service struct {
 	*Config
 	log     *slog.Logger
 	debug   *logfile.File // nil without --debug
+	memory  memory
 	metrics *metrics.Metrics
 	admin   *admin
 	main    *address
@@ -283,7 +287,7 @@ func (s *service) connections(files int) int {
 
 // handler returns the handler of the protocol, with metrics and logs. It sets s.server.
 func (s *service) handler() (http.Handler, error) {
-	o := server.Options{OAuth: s.OAuth != "", Accounts: s.dbs.accounts()}
+	o := server.Options{OAuth: s.OAuth != "", Accounts: s.dbs.accounts(), RequestBytes: s.memory.requests()}
 	requests := requestlog.New(s.log, s.AccessLog)
 	o.Observe = func(e server.Event) {
 		s.metrics.Observe(e)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -67,6 +68,7 @@ func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note f
 		return e.exploreServer(ctx, at, note)
 	}
 	names, err := complete.Accounts(data)
+	names = slices.DeleteFunc(names, func(name string) bool { return !sharedkey.IsAccountName(name) })
 	if err == nil && len(names) == 0 {
 		err = hint.NoDatabase(data, "--data")
 	}
