@@ -136,6 +136,28 @@ func TestTypes(t *testing.T) {
 	b.want(http.StatusBadRequest, nil, "entity", object{"account": "first", "table": "Types", "op": "merge", "etag": "*", "entity": e})
 }
 
+// TestMissingEntity requires that operations without an entity are refused, and do not write one with
+// empty keys.
+func TestMissingEntity(t *testing.T) {
+	s := newSite(t)
+	s.fill("Types", 0, 0)
+	b := s.owner()
+	for _, of := range []object{{}, {"entity": nil}} {
+		of["op"] = "insertOrReplace"
+		var done struct{ Failed int }
+		b.want(http.StatusOK, &done, "batch", object{"account": "first", "table": "Types", "ops": []object{of}})
+		if done.Failed != 1 {
+			t.Errorf("a batch of %v: %d operations failed", of, done.Failed)
+		}
+		of["account"], of["table"] = "first", "Types"
+		b.want(http.StatusBadRequest, nil, "entity", of)
+	}
+	var page explorer.EntityPage
+	if b.want(http.StatusOK, &page, "entities?a=first&t=Types", nil); len(page.Rows) > 0 {
+		t.Errorf("%d entities were written", len(page.Rows))
+	}
+}
+
 // TestTextThatIsNoUnicode requires that halves of surrogate pairs and bytes that are no UTF-8 are
 // refused, as in the protocol. With another character in their place, a write would change the
 // entity of another key.

@@ -11,9 +11,9 @@ import (
 
 // operation is one operation of a request.
 type operation struct {
-	Op     string `json:"op"`
-	Entity Entity `json:"entity"`
-	ETag   string `json:"etag"`
+	Op     string  `json:"op"`
+	Entity *Entity `json:"entity"`
+	ETag   string  `json:"etag"`
 }
 
 // operations has the kind and the action of each op.
@@ -37,6 +37,9 @@ func (x *exchange) parse(table string, o *operation) (store.Op, error) {
 	}
 	if err := x.allow(known.action, table); err != nil {
 		return store.Op{}, err
+	}
+	if o.Entity == nil {
+		return store.Op{}, badInput("The entity is missing.")
 	}
 	if known.kind == store.OpDelete {
 		o.Entity.Properties = nil
@@ -125,7 +128,9 @@ func (x *exchange) writeBatch() (any, error) {
 		op, err := x.parse(in.Table, &in.Ops[i])
 		if err != nil {
 			b.fail(i, err)
-			op.Entity.Key = edm.Key{Partition: in.Ops[i].Entity.PartitionKey, Row: in.Ops[i].Entity.RowKey}
+			if e := in.Ops[i].Entity; e != nil {
+				op.Entity.Key = edm.Key{Partition: e.PartitionKey, Row: e.RowKey}
+			}
 		}
 		t := b.add(i, op)
 		t.refused = t.refused || err != nil

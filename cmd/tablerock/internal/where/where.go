@@ -3,12 +3,15 @@
 package where
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -331,6 +334,20 @@ type Location struct {
 	Server *Server // nil for a directory
 }
 
+// isHostPort reports whether text, which is no path of a directory that exists, begins with a host and a port.
+func isHostPort(text string) bool {
+	first, _, _ := strings.Cut(text, "/")
+	host, port, err := net.SplitHostPort(first)
+	if err != nil || host == "" {
+		return false
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return false
+	}
+	_, err = os.Stat(text)
+	return err != nil
+}
+
 // Parse returns the locations of texts, each a directory, the URL of a server or of a database
 // of PostgreSQL, or a connection string. The credentials of f are for the URL of a server
 // among them that has no signature. A URL of a database names the account, or else it is that
@@ -356,6 +373,9 @@ func (f *Flags) Parse(c Command, texts ...string) ([]Location, error) {
 			}
 		case strings.Contains(lower, "tableendpoint="), strings.Contains(lower, "accountname="), strings.Contains(lower, "usedevelopmentstorage="):
 			s.endpoint, err = remote.ParseConnectionString(text)
+		case isHostPort(text):
+			address, account, _ := strings.Cut(strings.TrimRight(text, "/"), "/")
+			err = fmt.Errorf("%s is the address of a server: write http://%s/%s", text, address, cmp.Or(account, "ACCOUNT"))
 		default:
 			list = append(list, Location{Dir: text})
 			continue
