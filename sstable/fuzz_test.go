@@ -2,8 +2,10 @@ package sstable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/feature"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
@@ -100,11 +103,62 @@ func use(data []byte) error {
 		r.Get(g.Separator, codec.KeyHash(g.Separator), codec.MaxSeq, &row)
 		row.Release()
 	}
+	selectErr := useColumns(data)
 	err = r.Verify(context.Background())
-	if err == nil && walkErr != nil {
-		panic("a file that Verify accepts cannot be read: " + walkErr.Error())
+	if readErr := errors.Join(walkErr, selectErr); err == nil && readErr != nil {
+		panic("a file that Verify accepts cannot be read: " + readErr.Error())
 	}
 	return err
+}
+
+// damagedFilters select by numbers, texts of a dictionary, other texts and the key, from columns of smallEntries.
+var damagedFilters = []*predicate.Program{
+	predicate.Compile(predicate.NewCompare("n", predicate.Ge, edm.Int32(-9))),
+	predicate.Compile(predicate.NewCompare("color", predicate.Eq, edm.String("red"))),
+	predicate.Compile(predicate.NewCompare("s", predicate.Gt, edm.String("a"))),
+}
+
+// useColumns reads a file that Open accepts by filters and columns, from a cache: each filter a second time from the
+// chunks of the first. It returns the first error.
+func useColumns(data []byte) (first error) {
+	r, err := Open(&memory{data: data}, readerOptions(cache.New(1<<20)))
+	if err != nil {
+		panic("a file that was opened cannot be opened again: " + err.Error())
+	}
+	var c Columns
+	var words []uint64
+	var texts [][]byte
+	for i := range 2 * len(damagedFilters) {
+		it, sel := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true}), NewSelector(damagedFilters[i/2])
+		reverse := i%2 == 1
+		for s, ok := it.SpanGE(nil); ok; s, ok = it.SpanAfter(&s) {
+			if !s.Selectable() {
+				continue
+			}
+			if _, _, err := it.Select(&s, &Window{Lower: s.Lower, Upper: s.Upper}, sel); err != nil {
+				first = cmp.Or(first, err)
+				continue
+			}
+			for left := true; left; {
+				var n int
+				if n, left = it.NextSelectedColumns(&c, reverse, 3); n == 0 && left {
+					it.NextSelectedRow(reverse) // of a shape with few rows
+				}
+				for p := 0; n > 0 && p < c.Properties(); p++ {
+					var err error
+					if _, t := c.Property(p); t == edm.TypeString || t == edm.TypeBinary || t == edm.TypeGuid {
+						texts, err = c.AppendBytes(texts[:0], p)
+					} else {
+						words = c.AppendWords(words[:0], p)
+					}
+					first = cmp.Or(first, err)
+				}
+				c.Release()
+			}
+		}
+		first = cmp.Or(first, it.Close())
+	}
+	return first
 }
 
 // memory is a file in memory.
