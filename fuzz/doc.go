@@ -3,7 +3,8 @@
 // of the module, one after the other; FUZZ_SECONDS=60 gives each a minute.
 //
 // Targets of this package. Run one with
-// go test -run '^$' -fuzz '^FuzzDirectory$' ./fuzz.
+// go test -run '^$' -fuzz '^FuzzDirectory$' -fuzzminimizetime 20x ./fuzz. Without the limit, each
+// new input is made smaller for up to a minute, in which no other one is tried.
 //
 //	FuzzDirectory     any files as a database: read-only and for writing, scanned, verified, written, compacted, reopened
 //	FuzzLog           any bytes as a log segment: replay, replay beside a writer, repair
