@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -72,6 +73,8 @@ type Config struct {
 	azuriteAccounts bool // Accounts are those of AZURITE_ACCOUNTS
 
 	backend *pgbackend.URL // of Backend, nil without one
+
+	system fs.FS // has the limit of memory; nil for the file system of this machine
 }
 
 // The defaults that flags show.

@@ -1,6 +1,11 @@
 package serve
 
-import "log/slog"
+import (
+	"log/slog"
+	"os"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/cgroup"
+)
 
 const (
 	// programBytes are for the program, and for what does not grow with requests.
@@ -18,13 +23,17 @@ type memory struct {
 	other int64 // the most that is not in the heap of Go
 }
 
-// memoryOf returns the memory of a server of the accounts with a limit. Databases in memory have
-// none: they are in the heap, and grow with their entities.
-func (c *Config) memoryOf(limit int64, accounts []account) memory {
+// memoryOf returns the memory of a server of the accounts. With databases in memory it has no
+// limit: they are in the heap, and grow with their entities.
+func (c *Config) memoryOf(accounts []account) memory {
 	if c.InMemory {
 		return memory{}
 	}
-	m := memory{limit: limit, other: programBytes + int64(c.CacheBytes)}
+	system := c.system
+	if system == nil {
+		system = os.DirFS("/")
+	}
+	m := memory{limit: cgroup.MemoryLimit(system), other: programBytes + int64(c.CacheBytes)}
 	for _, a := range accounts {
 		if a.backend == nil {
 			m.other += logSegments * int64(c.SegmentBytes)

@@ -2,11 +2,17 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"math"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 )
@@ -39,7 +45,12 @@ func TestMemory(t *testing.T) {
 		{"databases in memory", inMemory, 256 * mib, one, 0, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := c.config.memoryOf(c.limit, c.accounts)
+			if c.limit > 0 {
+				c.config.system = limited(c.limit)
+			} else {
+				c.config.system = fstest.MapFS{}
+			}
+			m := c.config.memoryOf(c.accounts)
 			if got := m.heap(); got != c.heap {
 				t.Errorf("the heap has %d bytes, want %d", got, c.heap)
 			}
@@ -52,6 +63,65 @@ func TestMemory(t *testing.T) {
 				t.Errorf("the log has %q, want %q", got, c.warning)
 			}
 		})
+	}
+}
+
+// limited returns the files of a system with a limit of memory.
+func limited(bytes int64) fs.FS {
+	return fstest.MapFS{
+		"proc/self/cgroup":         {Data: []byte("0::/\n")},
+		"sys/fs/cgroup/memory.max": {Data: fmt.Appendln(nil, bytes)},
+	}
+}
+
+// TestLimitedServer checks that a server keeps to a limit of 64 MiB: that of the heap, and that of
+// bodies, by two that are never complete.
+func TestLimitedServer(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	r := startIn(t, limited(64<<20))
+	if got, want := debug.SetMemoryLimit(-1), int64(16<<20+gcReserveBytes); got != want {
+		t.Errorf("the limit of the heap is %d, want %d", got, want)
+	}
+	if log := r.stderr.String(); !strings.Contains(log, "limit=64MiB needed=380MiB") {
+		t.Errorf("no warning in the log: %s", log)
+	}
+	ended := make(chan int, 2)
+	for range 2 {
+		body, w := io.Pipe()
+		defer w.CloseWithError(io.ErrUnexpectedEOF)
+		q, err := http.NewRequest(http.MethodPost, r.url+"/Tables", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.ContentLength = 4 << 20
+		q.Header.Set("Content-Type", "application/json")
+		if err := r.credential.SignRequest(q, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			resp, err := r.client.Do(q)
+			if err != nil {
+				ended <- 0
+				return
+			}
+			ended <- resp.StatusCode
+			resp.Body.Close()
+		}()
+		go w.Write(make([]byte, q.ContentLength-1))
+	}
+	for {
+		if status, _ := r.send(t, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`); status == http.StatusServiceUnavailable {
+			return
+		}
+		select {
+		case status := <-ended: // the third body came before the end of this one
+			if status != http.StatusServiceUnavailable {
+				t.Fatalf("two bodies of 4 MiB leave room for a third one; one of them has status %d", status)
+			}
+			return
+		default:
+		}
 	}
 }
 

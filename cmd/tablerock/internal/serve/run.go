@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/cgroup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
@@ -59,7 +58,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := cmp.Or(c.checkBackend(accounts), c.checkBackups(accounts)); err != nil {
 		return err
 	}
-	memory := c.memoryOf(cgroup.MemoryLimit(os.DirFS("/")), accounts)
+	memory := c.memoryOf(accounts)
 	defer tuneCollector(memory.heap())()
 	// The listener opens after the databases. A busy address must leave them untouched.
 	if err := main.check(); err != nil {

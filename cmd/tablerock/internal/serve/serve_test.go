@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,10 +99,16 @@ type running struct {
 // start runs a server with the flags until the test ends or stop is called.
 func start(t *testing.T, flags ...string) *running {
 	t.Helper()
+	return startIn(t, nil, flags...)
+}
+
+// startIn is start with a Config.system.
+func startIn(t *testing.T, system fs.FS, flags ...string) *running {
+	t.Helper()
 	dir := t.TempDir()
 	out := &started{done: make(chan struct{})}
 	r := &running{dir: dir, stdout: &out.output, stderr: new(output)}
-	c := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: out, Stderr: r.stderr}
+	c := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: out, Stderr: r.stderr, system: system}
 	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	c.Flags(set)
 	c.Backend.Add(set)
