@@ -8,7 +8,8 @@
 //
 //	dropped tables   a file has only rows of dropped tables: drop it unread
 //	move             a file of a tier overlaps nothing below it: list it in the bottom
-//	tier, overfull   a tier has TierRuns+2 runs or more: compact it into the next tier
+//	tier, overfull   a tier has TierRuns+2 runs or more, and the backlog is more than 14:
+//	                 compact it into the next tier
 //	deleted          queries have spent more on a range of deleted rows than its compaction takes:
 //	                 compact the range
 //	tombstones       files of over 30 % tombstones may hide a quarter of a range: compact the range

@@ -10,7 +10,10 @@ import (
 
 const (
 	// A tier with overfullRuns more runs than Picker.TierRuns is compacted before
-	// all compactions into the bottom, so that flushes do not have to wait.
+	// all compactions into the bottom, so that flushes do not have to wait, if the
+	// backlog is more than MaxTierRuns. Below, what a tier compaction writes would often
+	// be written again into the bottom: without this limit, three overwrites of
+	// a table write 14 % more bytes (bench, overwrite/passes=3/until=merged).
 	overfullRuns = 2
 	// MaxTierRuns is the number of runs above the bottom that may overlap before a
 	// tier that is not full is compacted. With the bottom, and with the flushes that
@@ -53,8 +56,11 @@ func (k *Picker) tierRuns() []int {
 	return counts
 }
 
-// overfullTier compacts a tier if one has too many runs.
+// overfullTier compacts a tier if one has too many runs and writers may soon wait.
 func (k *Picker) overfullTier() *Plan {
+	if k.Runs.Backlog(k.Overlap) <= MaxTierRuns {
+		return nil
+	}
 	for _, n := range k.tierRuns() {
 		if n >= k.TierRuns+overfullRuns {
 			return k.fullTier()
