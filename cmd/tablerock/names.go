@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/datadir"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -29,6 +29,6 @@ func (a *app) tableNames(cmd *cobra.Command) (names []string) {
 // accountNames returns the accounts that have a database, for a shell that completes cmd.
 func (a *app) accountNames(cmd *cobra.Command) []string {
 	_ = setFromEnvironment(cmd.Flags()) // a shell needs no error
-	names, _ := complete.Accounts(a.data)
+	names, _ := datadir.Accounts(a.data)
 	return names
 }

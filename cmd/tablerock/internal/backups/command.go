@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/backup"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/datadir"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
@@ -92,7 +92,7 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 	}
 	accounts := []string{account}
 	if account == "" {
-		if accounts, err = complete.Accounts(e.Data()); err != nil {
+		if accounts, err = datadir.Accounts(e.Data()); err != nil {
 			return nil, err
 		}
 	}

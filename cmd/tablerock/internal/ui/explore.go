@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/datadir"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
@@ -67,7 +67,7 @@ func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note f
 	if at != nil {
 		return e.exploreServer(ctx, at, note)
 	}
-	names, err := complete.Accounts(data)
+	names, err := datadir.Accounts(data)
 	names = slices.DeleteFunc(names, func(name string) bool { return !sharedkey.IsAccountName(name) })
 	if err == nil && len(names) == 0 {
 		err = hint.NoDatabase(data, "--data")

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package complete_test
+package datadir_test
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/datadir"
 )
 
 // TestAccounts lists the accounts of a directory whose name has characters of a pattern. Those whose
 // database cannot be read are among them, and files and directories of other programs are not.
 func TestAccounts(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data[1]*")
-	if got, err := complete.Accounts(data); len(got) > 0 || err != nil {
+	if got, err := datadir.Accounts(data); len(got) > 0 || err != nil {
 		t.Errorf("no directory: %q, %v", got, err)
 	}
 	for _, name := range []string{"whole/MANIFEST", "lost/000001.sst", "docs/readme", ".backup-whole/MANIFEST", "Other/MANIFEST"} {
@@ -34,10 +34,10 @@ func TestAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"Other", "away", "lost", "unread", "whole"}
-	if got, err := complete.Accounts(data); err != nil || !slices.Equal(got, want) {
+	if got, err := datadir.Accounts(data); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
-	if got, err := complete.Accounts(filepath.Join(data, "notes")); err == nil {
+	if got, err := datadir.Accounts(filepath.Join(data, "notes")); err == nil {
 		t.Errorf("a file has the accounts %q", got)
 	}
 }

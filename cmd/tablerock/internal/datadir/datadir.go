@@ -1,4 +1,5 @@
-package complete
+// Package datadir lists the accounts in the directory of --data.
+package datadir
 
 import (
 	"errors"
