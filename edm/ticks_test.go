@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 const shortest = "2006-01-02T15:04:05.9999999Z"
@@ -162,20 +161,6 @@ func TestTicksOfOutsideRange(t *testing.T) {
 				t.Errorf("TicksOf(%v) = %d, valid %v, want %v", c.time, got, got.Valid(), c.want)
 			}
 		})
-	}
-}
-
-// TestTicksDays compares the date of each day with package time.
-func TestTicksDays(t *testing.T) {
-	race.SkipOneGoroutine(t)
-	const day = 24 * 3600 * 10_000_000
-	var text, want []byte
-	for k := edm.MinTicks; k < edm.MaxTicks; k += day {
-		text = k.AppendText(text[:0])
-		want = k.Time().AppendFormat(want[:0], "2006-01-02T15:04:05Z")
-		if string(text) != string(want) {
-			t.Fatalf("day %d: %s, want %s", k/day, text, want)
-		}
 	}
 }
 

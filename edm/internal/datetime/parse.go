@@ -1,17 +1,11 @@
-package edm
+package datetime
 
-import "errors"
-
-var errTicks = errors.New("a DateTime has the form YYYY-MM-DDThh:mm:ss, then a fraction or none, then Z, an offset as +hh:mm, or nothing for UTC")
-
-// ParseTicks parses YYYY-MM-DDThh:mm:ss, then an optional fraction, then Z, an
-// offset +hh:mm or -hh:mm, or nothing for UTC. It truncates the fraction to seven
-// digits. Second 60 and hour 24 are invalid. A valid text for a time outside the
-// range of Edm.DateTime is an *Error of RuleRange; any other error means that the
-// text is invalid.
-func ParseTicks(s string) (Ticks, error) {
+// Parse parses YYYY-MM-DDThh:mm:ss, then an optional fraction, then Z, an offset +hh:mm or
+// -hh:mm, or nothing for UTC. It truncates the fraction to seven digits. Second 60 and hour 24
+// are invalid. The time can be outside the range of Edm.DateTime; before 1601, ticks is negative.
+func Parse(s string) (ticks int64, ok bool) {
 	if len(s) < len("YYYY-MM-DDThh:mm:ss") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
-		return 0, errTicks
+		return 0, false
 	}
 	year, month, day := pair(s, 0)*100+pair(s, 2), pair(s, 5), pair(s, 8)
 	hour, minute, second := pair(s, 11), pair(s, 14), pair(s, 17)
@@ -19,14 +13,10 @@ func ParseTicks(s string) (Ticks, error) {
 	offset, known := offsetOf(rest)
 	if !ok || !known || hour > 23 || minute > 59 || second > 59 ||
 		year > 9999 || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) {
-		return 0, errTicks
+		return 0, false
 	}
 	seconds := int64(daysBefore(year, month)+day-1)*86400 + int64(hour*3600+minute*60+second-offset)
-	t := Ticks(seconds)*ticksPerSecond + Ticks(fraction)
-	if !t.Valid() {
-		return 0, &Error{RuleRange, "", 0, "the DateTime " + quote(s)}
-	}
-	return t, nil
+	return seconds*Second + int64(fraction), true
 }
 
 // pair returns the number of the two digits at s[i:], or a number above every year
@@ -74,7 +64,7 @@ func cutFraction(s string) (ticks int, rest string, ok bool) {
 		return 0, s, true
 	}
 	n := 1
-	for ; n < len(s) && isDigit(s[n]); n++ {
+	for ; n < len(s) && '0' <= s[n] && s[n] <= '9'; n++ {
 		if n <= 7 {
 			ticks = ticks*10 + int(s[n]-'0')
 		}
