@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/layout"
+	"github.com/tablerock-db/tablerock/store/postgres/internal/reindex"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
 )
 
@@ -48,9 +49,9 @@ type Database struct {
 	heart  heart
 	shapes layout.Shapes
 
-	retries, unknowns, failovers, rebuilds atomic.Uint64
-	newIndex                               atomic.Int64 // Stats.NewIndexBytes
-	sample                                 atomic.Pointer[Sample]
+	retries, unknowns, failovers atomic.Uint64
+	index                        reindex.Figures
+	sample                       atomic.Pointer[Sample]
 
 	cancel     context.CancelFunc // ends the background work
 	background sync.WaitGroup
@@ -143,6 +144,25 @@ func (d *Database) start(f func()) {
 	d.background.Go(f)
 }
 
+// rebuilder returns what rebuilds the index, as a server of its own.
+func (d *Database) rebuilder() *reindex.Rebuilder {
+	return &reindex.Rebuilder{Read: d.read, Connect: d.dialer.Connect, Check: d.heart.check, Now: d.heart.now, Log: d.log, Figures: &d.index}
+}
+
+// rebuildLoop looks at the index until ctx ends.
+func (d *Database) rebuildLoop(ctx context.Context) {
+	r := d.rebuilder()
+	defer r.Release()
+	failed := false
+	for wait(ctx, reindex.Interval) == nil {
+		err := r.Run(ctx)
+		if err != nil && !failed && ctx.Err() == nil {
+			d.log.Warn("the index of the entities cannot be rebuilt", slog.Any("error", err))
+		}
+		failed = err != nil
+	}
+}
+
 // Account returns the store of an account, which it registers at its first use. Each call
 // returns another Store. Its Close does not close the Database.
 func (d *Database) Account(ctx context.Context, name string) (*Store, error) {
@@ -176,7 +196,7 @@ func (d *Database) Ping(ctx context.Context) error {
 func (d *Database) Stats() Stats {
 	s := Stats{
 		RoundTrips: d.dialer.Trips.Load(), Retries: d.retries.Load(), UnknownOutcomes: d.unknowns.Load(), Failovers: d.failovers.Load(),
-		Heartbeat: d.heart.age(), NewIndexBytes: d.newIndex.Load(), Rebuilds: d.rebuilds.Load(),
+		Heartbeat: d.heart.age(), NewIndexBytes: d.index.NewBytes.Load(), Rebuilds: d.index.Rebuilds.Load(),
 	}
 	s.Conns, s.IdleConns, s.MaxConns = d.pool.Counts()
 	if sample := d.sample.Load(); sample != nil {

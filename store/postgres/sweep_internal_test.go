@@ -271,3 +271,17 @@ func TestVacuum(t *testing.T) {
 		t.Error("the table was vacuumed again although it has no dead rows")
 	}
 }
+
+// TestNewIndexBytes looks at the index and shows its size in Stats.
+func TestNewIndexBytes(t *testing.T) {
+	t.Parallel()
+	b := openDatabase(t)
+	b.fill(20)
+	pgtest.Exec(t, b.url, "ANALYZE tr_entities")
+	r := b.d.rebuilder()
+	b.must(r.Run(t.Context()))
+	r.Release()
+	if got := b.d.Stats().NewIndexBytes; got == 0 {
+		t.Error("Stats has no size of a new index")
+	}
+}

@@ -1,38 +1,51 @@
-package postgres
+// Package reindex rebuilds the index of the entities when most of it is free space.
+package reindex
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
 )
 
+// Interval is how often to look at the index.
+const Interval = 30 * time.Second
+
 const (
-	// rebuildInterval is how often a Database looks at the index of tr_entities.
-	rebuildInterval = 30 * time.Second
-	// rebuildRatio is the size of an index that is rebuilt, in relation to a new one. Keys that
+	// maxRatio is the size of an index that is rebuilt, in relation to a new one. Keys that
 	// come in no order fill its pages to 70 %, which is 1.3 times a new index.
-	rebuildRatio = 1.6
-	// rebuildSlack is the size that does not count: a small index is of no concern.
-	rebuildSlack = 1 << 20
-	// rebuildMax is the size of the largest index that is rebuilt. A rebuild needs the space
+	maxRatio = 1.6
+	// slackBytes is the size that does not count: a small index is of no concern.
+	slackBytes = 1 << 20
+	// maxBytes is the size of the largest index that is rebuilt. A rebuild needs the space
 	// of the new index twice, in the tables and in the log.
-	rebuildMax = 8 << 30
-	// rebuildPause and rebuildShare bound the pause after a rebuild, from below and in
+	maxBytes = 8 << 30
+	// leastPause and pauseShare bound the pause after a rebuild, from below and in
 	// relation to its duration.
-	rebuildPause = 5 * time.Minute
-	rebuildShare = 20
-	// rebuildRetry is the pause after a rebuild that failed.
-	rebuildRetry = time.Hour
+	leastPause = 5 * time.Minute
+	pauseShare = 20
+	// retryPause is the pause after a rebuild that failed.
+	retryPause = time.Hour
 )
 
-// rebuilder rebuilds the index of tr_entities when most of it is free space. VACUUM removes the
+// Rebuilder rebuilds the index of tr_entities when most of it is free space. VACUUM removes the
 // entries of dead rows, but it gives back a page of the index only if no entry is left on it.
-type rebuilder struct {
-	d *Database
+type Rebuilder struct {
+	// Read calls a function with a connection to the primary, and again if the connection is lost.
+	Read func(ctx context.Context, f func(c *wire.Conn) error) error
+	// Connect returns a new connection.
+	Connect func(ctx context.Context) (*wire.Conn, error)
+	// Check returns an error unless a connection is to the primary.
+	Check   func(c *wire.Conn) error
+	Now     func() time.Time
+	Log     *slog.Logger
+	Figures *Figures
+
 	// c holds the advisory lock, also in the pause after a rebuild, so that the pause is one
 	// of all servers. It is nil if this process does not have the lock.
 	c    *wire.Conn
@@ -43,7 +56,15 @@ type rebuilder struct {
 	told  bool // that the index is not rebuilt
 }
 
-// indexState is what a rebuilder sees.
+// Figures are what a Rebuilder has found and done. They may be read while it runs.
+type Figures struct {
+	NewBytes atomic.Int64 // of the index if it were new, estimated; 0 until it is known
+	Rebuilds atomic.Uint64
+}
+
+var errNoIndex = errors.New("tr_entities has no index of its keys")
+
+// indexState is what a Rebuilder sees.
 type indexState struct {
 	size, fresh int64 // of the index, and of a new one, estimated
 	allowed     bool  // whether the user owns it, and a rebuild by the server is correct
@@ -52,7 +73,7 @@ type indexState struct {
 }
 
 func (s indexState) ratio() float64 {
-	return float64(s.size-rebuildSlack) / float64(max(s.fresh, 1))
+	return float64(s.size-slackBytes) / float64(max(s.fresh, 1))
 }
 
 // lookSQL estimates the size of a new index by the mean size of its tuples: a header of 8 bytes,
@@ -78,8 +99,8 @@ const lookSQL = `SELECT pg_relation_size(i.indexrelid)::bigint,
 const leftoverSQL = `SELECT i.indexrelid::regclass::text FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 	WHERE i.indrelid IN ('tr_entities'::regclass, 'tr_long'::regclass) AND NOT i.indisvalid AND c.relname ~ '_cc(new|old)[0-9]*$'`
 
-// rebuildKey is the advisory lock of a rebuild: the bytes of "tr_index".
-const rebuildKey = "8390873962172933496"
+// lockKey is the advisory lock of a rebuild: the bytes of "tr_index".
+const lockKey = "8390873962172933496"
 
 // look reads the state of the index.
 func look(ctx context.Context, c *wire.Conn) (s indexState, err error) {
@@ -88,7 +109,7 @@ func look(ctx context.Context, c *wire.Conn) (s indexState, err error) {
 		return s, err
 	}
 	if len(rows) != 1 || len(rows[0]) != 4 {
-		return s, errNoSchema
+		return s, errNoIndex
 	}
 	row := rows[0]
 	s.allowed, s.busy = row[2] == "t", row[3] == "t"
@@ -109,24 +130,24 @@ func look(ctx context.Context, c *wire.Conn) (s indexState, err error) {
 }
 
 // bloated reports whether the index is to be rebuilt.
-func (r *rebuilder) bloated(s indexState) bool { return s.ratio() > rebuildRatio*max(1, r.least) }
+func (r *Rebuilder) bloated(s indexState) bool { return s.ratio() > maxRatio*max(1, r.least) }
 
-// run drops what a rebuild has left, and rebuilds the index if it is bloated.
-func (r *rebuilder) run(ctx context.Context) error {
-	if r.c != nil && !r.d.heart.now().Before(r.next) {
-		r.release()
+// Run drops what a rebuild has left, and rebuilds the index if it is bloated.
+func (r *Rebuilder) Run(ctx context.Context) error {
+	if r.c != nil && !r.Now().Before(r.next) {
+		r.Release()
 	}
 	var s indexState
-	err := r.d.read(ctx, func(c *wire.Conn) (err error) {
+	err := r.Read(ctx, func(c *wire.Conn) (err error) {
 		s, err = look(ctx, c)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	r.d.newIndex.Store(s.fresh)
-	rebuild := r.bloated(s) && !r.d.heart.now().Before(r.next)
-	if rebuild && (!s.allowed || s.size > rebuildMax) {
+	r.Figures.NewBytes.Store(s.fresh)
+	rebuild := r.bloated(s) && !r.Now().Before(r.next)
+	if rebuild && (!s.allowed || s.size > maxBytes) {
 		if s.fresh > 0 { // else there are no statistics yet
 			r.tell(s)
 		}
@@ -139,14 +160,14 @@ func (r *rebuilder) run(ctx context.Context) error {
 		return err
 	}
 	err = r.work(ctx, rebuild)
-	if r.c.Broken || r.d.heart.now().After(r.next) {
-		r.release()
+	if r.c.Broken || r.Now().After(r.next) {
+		r.Release()
 	}
 	return err
 }
 
 // tell logs once why a bloated index is not rebuilt.
-func (r *rebuilder) tell(s indexState) {
+func (r *Rebuilder) tell(s indexState) {
 	if r.told {
 		return
 	}
@@ -155,23 +176,23 @@ func (r *rebuilder) tell(s indexState) {
 	if !s.allowed {
 		why = "this user does not own it, or PostgreSQL is older than 14.4, whose rebuilds can be wrong"
 	}
-	r.d.log.Warn("the index of the entities has much free space and is not rebuilt; run: REINDEX INDEX CONCURRENTLY tr_entities_pkey",
+	r.Log.Warn("the index of the entities has much free space and is not rebuilt; run: REINDEX INDEX CONCURRENTLY tr_entities_pkey",
 		slog.String("reason", why), slog.Int64("bytes", s.size), slog.Int64("new", s.fresh))
 }
 
 // lock takes the advisory lock, over a connection of its own, which REINDEX keeps for long. It reports
 // false if another server has the lock.
-func (r *rebuilder) lock(ctx context.Context) (bool, error) {
-	if r.c != nil && !r.c.Broken && r.d.heart.check(r.c) == nil {
+func (r *Rebuilder) lock(ctx context.Context) (bool, error) {
+	if r.c != nil && !r.c.Broken && r.Check(r.c) == nil {
 		return true, nil
 	}
-	r.release()
-	c, err := r.d.dialer.Connect(ctx)
+	r.Release()
+	c, err := r.Connect(ctx)
 	if err != nil {
 		return false, err
 	}
 	r.c = c
-	rows, err := c.Script(ctx, "SELECT pg_try_advisory_lock("+rebuildKey+")")
+	rows, err := c.Script(ctx, "SELECT pg_try_advisory_lock("+lockKey+")")
 	if err == nil && len(rows) == 1 && slices.Equal(rows[0], []string{"t"}) {
 		// A rebuild waits for the transactions that use the table. Its wait stops no
 		// write, but each VACUUM.
@@ -180,12 +201,12 @@ func (r *rebuilder) lock(ctx context.Context) (bool, error) {
 			return true, nil
 		}
 	}
-	r.release()
+	r.Release()
 	return false, err
 }
 
-// release gives the advisory lock back.
-func (r *rebuilder) release() {
+// Release gives the advisory lock back.
+func (r *Rebuilder) Release() {
 	if r.c != nil {
 		r.c.Close()
 		r.c = nil
@@ -193,7 +214,7 @@ func (r *rebuilder) release() {
 }
 
 // work does the work over r.c.
-func (r *rebuilder) work(ctx context.Context, rebuild bool) error {
+func (r *Rebuilder) work(ctx context.Context, rebuild bool) error {
 	s, err := look(ctx, r.c) // another server may have done it
 	if err != nil || s.busy {
 		return err
@@ -202,7 +223,7 @@ func (r *rebuilder) work(ctx context.Context, rebuild bool) error {
 		if _, err := r.c.Script(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+index); err != nil {
 			return err
 		}
-		r.d.log.Info("dropped what a rebuild of an index has left", slog.String("index", index))
+		r.Log.Info("dropped what a rebuild of an index has left", slog.String("index", index))
 	}
 	if !rebuild {
 		return nil
@@ -214,35 +235,21 @@ func (r *rebuilder) work(ctx context.Context, rebuild bool) error {
 	if s, err = look(ctx, r.c); err != nil || s.busy || !r.bloated(s) {
 		return err
 	}
-	start := r.d.heart.now()
-	r.next = start.Add(rebuildRetry)
+	start := r.Now()
+	r.next = start.Add(retryPause)
 	if _, err := r.c.Script(ctx, "REINDEX INDEX CONCURRENTLY tr_entities_pkey"); err != nil {
 		return err
 	}
-	end := r.d.heart.now()
+	end := r.Now()
 	took := end.Sub(start)
-	r.next = end.Add(max(rebuildPause, rebuildShare*took))
-	r.d.rebuilds.Add(1)
+	r.next = end.Add(max(leastPause, pauseShare*took))
+	r.Figures.Rebuilds.Add(1)
 	after, err := look(ctx, r.c)
 	if err != nil {
 		return err
 	}
 	r.least = after.ratio()
-	r.d.log.Info("rebuilt the index of the entities",
+	r.Log.Info("rebuilt the index of the entities",
 		slog.Int64("bytes", s.size), slog.Int64("new", after.size), slog.Duration("took", took.Round(time.Millisecond)))
 	return nil
-}
-
-// rebuildLoop looks at the index until ctx ends.
-func (d *Database) rebuildLoop(ctx context.Context) {
-	r := &rebuilder{d: d}
-	defer r.release()
-	failed := false
-	for wait(ctx, rebuildInterval) == nil {
-		err := r.run(ctx)
-		if err != nil && !failed && ctx.Err() == nil {
-			d.log.Warn("the index of the entities cannot be rebuilt", slog.Any("error", err))
-		}
-		failed = err != nil
-	}
 }
