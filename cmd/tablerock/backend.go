@@ -10,7 +10,7 @@ func init() { commands = append(commands, newBackend) }
 
 func newBackend(a *app) *cobra.Command {
 	e := &pgbackend.Env{
-		Group: group, Usage: usagef, Note: a.note, Printer: a.printer, Plural: formatPlural, Bar: a.newBar,
+		Group: group, Usage: usagef, Note: a.note, Printer: a.printer, Bar: a.newBar,
 		Flags: &a.where.Backend, Failed: &quietError{exitFailure},
 	}
 	return e.Command()

@@ -19,7 +19,7 @@ func init() {
 func (a *app) backups() *backups.Env {
 	said := false
 	return &backups.Env{
-		Group: group, Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer, Size: formatSize, Plural: formatPlural,
+		Group: group, Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer,
 		Bar:  a.newByteBar,
 		Data: func() string { return filepath.Clean(a.data) },
 		Account: func() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
@@ -48,14 +49,14 @@ func (a *app) deleteRows(ctx context.Context, name, table string, e *filter.Expr
 	bar.Done()
 	switch {
 	case err == nil:
-		a.note("deleted %s of table %s", formatPlural(n.Rows, "entity"), table)
+		a.note("deleted %s of table %s", quantity.Plural(n.Rows, "entity"), table)
 	case errors.Is(err, context.Canceled):
-		a.note("deleted %s of table %s; repeat the command to continue", formatPlural(n.Rows, "entity"), table)
+		a.note("deleted %s of table %s; repeat the command to continue", quantity.Plural(n.Rows, "entity"), table)
 	case n.Rows > 0:
-		err = fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, formatPlural(n.Rows, "entity"))
+		err = fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, quantity.Plural(n.Rows, "entity"))
 	}
 	if err == nil && n.Changed > 0 {
-		a.note("kept %s that changed meanwhile; repeat the command to check again", formatPlural(n.Changed, "entity"))
+		a.note("kept %s that changed meanwhile; repeat the command to check again", quantity.Plural(n.Changed, "entity"))
 	}
 	if e == nil {
 		err = hint.Clear(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -84,7 +85,7 @@ func (a *app) copy(ctx context.Context, src, dst *app, tables []string) error {
 				}
 			}
 			a.note("copied %s from %s to %s; ETags and Timestamps are new, and access policies are not copied",
-				formatPlural(int64(len(tables)), "table"), src.dataName(), dst.dataName())
+				quantity.Plural(int64(len(tables)), "table"), src.dataName(), dst.dataName())
 			return nil
 		})
 	})
@@ -110,6 +111,6 @@ func (a *app) copyTable(ctx context.Context, from, to store.Store, table string)
 		const state = "the copy is not complete; copy again to continue"
 		return hint.Interrupted(fmt.Errorf("table %s: %w (%s)", table, err, state), "table "+table+": "+state)
 	}
-	a.note("table %s: %s, %s written, %.2f s", table, formatPlural(n.Rows, "entity"), formatCount(n.Written), time.Since(begin).Seconds())
+	a.note("table %s: %s, %s written, %.2f s", table, quantity.Plural(n.Rows, "entity"), quantity.Count(n.Written), time.Since(begin).Seconds())
 	return nil
 }

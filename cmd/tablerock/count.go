@@ -1,12 +1,11 @@
 package main
 
 import (
-	"fmt"
+	"context"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
@@ -25,21 +24,13 @@ func newCount(a *app) *cobra.Command {
   tablerock count Orders --filter "PartitionKey eq 'eu'"` + where.Help,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := filter.Parse(condition)
+			e, err := parseFilter("--filter", condition)
 			if err != nil {
-				return fmt.Errorf("--filter: %w", hint.Filter(condition, err))
-			}
-			n, bar := int64(0), a.newBar("count", 0)
-			err = a.snapshot(func(s reader) error {
-				n, err = bulk.Count(cmd.Context(), s, args[0], store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
-				if err == nil && n == 0 {
-					a.unmatched(cmd.Context(), s, args[0], e, nil)
-				}
 				return err
-			})
-			bar.Done()
+			}
+			n, err := a.count(cmd.Context(), args[0], e)
 			if err != nil {
-				return a.ofTable(args[0], err)
+				return err
 			}
 			return a.printer().Record(output.Record{{"entities", n}})
 		},
@@ -47,4 +38,19 @@ func newCount(a *app) *cobra.Command {
 	a.where.Add(cmd.PersistentFlags())
 	cmd.Flags().StringVar(&condition, "filter", "", "count only entities that match this OData `expression`")
 	return cmd
+}
+
+// count returns the number of entities that match e, all if it is nil. It prints a hint if there
+// are none.
+func (a *app) count(ctx context.Context, table string, e *filter.Expr) (n int64, err error) {
+	bar := a.newBar("count", 0)
+	err = a.snapshot(func(s reader) error {
+		n, err = bulk.Count(ctx, s, table, store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
+		if err == nil && n == 0 {
+			a.unmatched(ctx, s, table, e, nil)
+		}
+		return err
+	})
+	bar.Done()
+	return n, a.ofTable(table, err)
 }

@@ -6,11 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -56,9 +54,9 @@ somebody changes meanwhile is kept. After an interruption the same command goes 
 // deleteMatches deletes the entities that match a condition, after a question that says how
 // many there are.
 func (a *app) deleteMatches(ctx context.Context, table, condition string, yes bool) error {
-	e, err := filter.Parse(condition)
+	e, err := parseFilter("--filter", condition)
 	if err != nil {
-		return fmt.Errorf("--filter: %w", hint.Filter(condition, err))
+		return err
 	}
 	if e == nil {
 		return usagef(`--filter is empty; "tablerock clear" deletes all entities of a table`)
@@ -68,20 +66,12 @@ func (a *app) deleteMatches(ctx context.Context, table, condition string, yes bo
 			return err
 		}
 	}
-	n, bar := int64(0), a.newBar("count", 0)
-	err = a.snapshot(func(s reader) error {
-		n, err = bulk.Count(ctx, s, table, store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
-		if err == nil && n == 0 {
-			a.unmatched(ctx, s, table, e, nil)
-		}
-		return err
-	})
-	bar.Done()
+	n, err := a.count(ctx, table, e)
 	if err != nil {
-		return a.ofTable(table, err)
+		return err
 	}
 	if n > 0 {
-		if err := a.confirm(ctx, yes, "delete %s of table %s in %s", formatPlural(n, "entity"), table, a.dataName()); err != nil {
+		if err := a.confirm(ctx, yes, "delete %s of table %s in %s", quantity.Plural(n, "entity"), table, a.dataName()); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -31,14 +30,11 @@ func (f *queryFlags) query() (store.Query, error) {
 	if err != nil {
 		return store.Query{}, err
 	}
-	q := store.Query{Select: selected, Reverse: f.reverse, Limit: f.top}
-	if f.filter != "" {
-		e, err := filter.Parse(f.filter)
-		if err != nil {
-			return q, fmt.Errorf("--filter: %w", hint.Filter(f.filter, err))
-		}
-		q.Filter = e
+	e, err := parseFilter("--filter", f.filter)
+	if err != nil {
+		return store.Query{}, err
 	}
+	q := store.Query{Filter: e, Select: selected, Reverse: f.reverse, Limit: f.top}
 	switch {
 	case f.topGiven && f.top < 1:
 		return q, usagef("--top %d: must be at least 1; omit it for all", f.top)

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/keyspan"
@@ -33,9 +31,9 @@ reads.
 			if a.server != nil {
 				return usagef("explain: the Table protocol does not say what %s reads; it works with --data only", a.dataName())
 			}
-			e, err := filter.Parse(condition)
+			e, err := parseFilter("--filter", condition)
 			if err != nil {
-				return fmt.Errorf("--filter: %w", hint.Filter(condition, err))
+				return err
 			}
 			return a.ofTable(args[0], a.snapshot(func(s reader) error {
 				return a.explain(cmd.Context(), s, args[0], e)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -10,10 +9,9 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/atomicfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
-	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -29,15 +27,8 @@ func (f *exportFlags) query() (store.Query, error) {
 	if err != nil {
 		return store.Query{}, err
 	}
-	q := store.Query{Select: selected}
-	if f.where != "" {
-		e, err := filter.Parse(f.where)
-		if err != nil {
-			return q, fmt.Errorf("--where: %w", hint.Filter(f.where, err))
-		}
-		q.Filter = e
-	}
-	return q, nil
+	e, err := parseFilter("--where", f.where)
+	return store.Query{Filter: e, Select: selected}, err
 }
 
 func newExport(a *app) *cobra.Command {
@@ -117,9 +108,9 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 	if err := out.Close(err); err != nil {
 		return err
 	}
-	elapsed := time.Since(begin).Seconds()
+	elapsed := time.Since(begin)
 	a.note("exported %s of table %s in %.2f s: %s entities/s, %s written to %s",
-		formatPlural(rows, "entity"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.N), name)
+		quantity.Plural(rows, "entity"), table, elapsed.Seconds(), quantity.PerSecond(rows, elapsed), quantity.Bytes(counter.N), name)
 	a.unseen(ctx, src, table, q)
 	return nil
 }

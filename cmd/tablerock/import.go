@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -130,7 +131,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return usagef("--ack %s is the file to import: name another one", ackFile)
 	}
 	var done transfer.Progress
-	skipped := bulk.Skipped{W: a.stderr, Plural: formatPlural, Hold: rows.Compressed}
+	skipped := bulk.Skipped{W: a.stderr, Hold: rows.Compressed}
 	begin := time.Now()
 	err := a.createStore(engine.Options{}, func(s store.Store) (err error) {
 		if ackFile != "" {
@@ -170,7 +171,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 	}
 	if err != nil {
 		skipped.Summary(done)
-		stored := bulk.Stopped(done.Rows, storedRows(done.Rows), table, o.Mode, err)
+		stored := bulk.Stopped(done.Rows, table, o.Mode, err)
 		if errors.Is(err, context.Canceled) {
 			a.note("%s", stored)
 		} else if done.Rows > 0 || bulk.IsBadRow(err) {
@@ -179,17 +180,9 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return err
 	}
 	a.note("imported %s into table %s in %.2f s: %s entities/s, %s read",
-		formatPlural(done.Rows, "entity"), table, elapsed.Seconds(), formatCount(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), formatSize(done.Bytes))
+		quantity.Plural(done.Rows, "entity"), table, elapsed.Seconds(), quantity.PerSecond(done.Rows, elapsed), quantity.Bytes(done.Bytes))
 	if skipped.Summary(done); done.Skipped > 0 {
 		return &quietError{exitFailure}
 	}
 	return nil
-}
-
-// storedRows says how many entities are stored.
-func storedRows(rows int64) string {
-	if rows == 1 {
-		return "1 entity is stored"
-	}
-	return formatCount(rows) + " entities are stored"
 }

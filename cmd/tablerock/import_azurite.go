@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -67,7 +68,7 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 	case err == nil && skipped:
 		err = &quietError{exitFailure}
 	case err == nil:
-		a.note("imported %s; access policies of tables and properties of the service are not in the import", formatPlural(int64(tables), "table"))
+		a.note("imported %s; access policies of tables and properties of the service are not in the import", quantity.Plural(int64(tables), "table"))
 	}
 	return errors.Join(err, src.close())
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
@@ -128,18 +127,4 @@ func (s *source) reader(o transfer.ReadOptions) (*transfer.Reader, error) {
 		return nil, usagef("%s: Parquet is not read from a pipe, because its columns are all over the file; give a file", s.name)
 	}
 	return transfer.NewParquetReader(s.file, s.bytes, o), nil
-}
-
-// splitList splits the names in the value of a flag at commas. It returns nil for no value.
-func splitList(flag, value string) ([]string, error) {
-	if value == "" {
-		return nil, nil
-	}
-	list := strings.Split(value, ",")
-	for i, name := range list {
-		if list[i] = strings.TrimSpace(name); list[i] == "" {
-			return nil, usagef("%s %q: name %d is empty; write names separated by commas", flag, value, i+1)
-		}
-	}
-	return list, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 
 	"golang.org/x/sys/unix"
 )
@@ -118,7 +119,7 @@ func TestControlC(t *testing.T) {
 	for name, total := range map[string]int64{"bar": 1000, "spinner": 0} {
 		t.Run(name, func(t *testing.T) {
 			term := openTerminal(t)
-			bar := progress.New(term.slave, "import", total, formatCount)
+			bar := progress.New(term.slave, "import", total, quantity.Count)
 			bar.Set(10, 100)
 			echoes := func() int { return bytes.Count(term.shown, []byte("^C")) }
 			typed := false
@@ -179,7 +180,7 @@ func TestBar(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			term := openTerminal(t)
-			bar := progress.New(term.slave, "import", c.total, formatCount).Counts("rows read")
+			bar := progress.New(term.slave, "import", c.total, quantity.Count).Counts("rows read")
 			bar.Set(c.rows, c.bytes)
 			last := ""
 			for text := range term.written {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/tabletest"
 )
@@ -120,7 +121,7 @@ func TestCopyInterruptions(t *testing.T) {
 	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
-	if all := fmt.Sprintf("%s entities, %s written", formatCount(rows), formatCount(rows)); strings.Contains(stderr.String(), all) {
+	if all := fmt.Sprintf("%s entities, %s written", quantity.Count(rows), quantity.Count(rows)); strings.Contains(stderr.String(), all) {
 		t.Errorf("the second copy writes all rows again: %s", &stderr)
 	}
 	stderr.Reset()

@@ -19,6 +19,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
@@ -315,5 +316,5 @@ func (a *app) newBar(name string, total int64) *progress.Bar {
 	if a.quiet {
 		return nil
 	}
-	return progress.New(a.stderr, name, total, formatCount)
+	return progress.New(a.stderr, name, total, quantity.Count)
 }

@@ -17,7 +17,7 @@ func init() {
 // upkeep returns the environment of the commands for a database as a whole.
 func (a *app) upkeep() *upkeep.Env {
 	return &upkeep.Env{
-		Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer, Stderr: a.stderr, Size: formatSize, Plural: formatPlural,
+		Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer, Stderr: a.stderr,
 		Rows:  func(name string) *progress.Bar { return a.newBar(name, 0) },
 		Bytes: a.newByteBar,
 		Dir:   a.dir, Read: a.read, Write: a.write,

@@ -18,6 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -30,9 +31,7 @@ type Env struct {
 	Usage   func(format string, args ...any) error
 	Note    func(format string, args ...any)
 	Printer func() *output.Printer
-	Bar     func(name string, total int64) *progress.Bar // nil without a terminal
-	Size    func(bytes int64) string
-	Plural  func(n int64, thing string) string
+	Bar     func(name string, total int64) *progress.Bar               // nil without a terminal
 	Data    func() string                                              // the data directory
 	Account func() string                                              // that is named, "" for all
 	Open    func(account string, work func(db *engine.DB) error) error // an existing database, for writing
@@ -67,7 +66,7 @@ A backup that is interrupted does not exist; the same command goes on where it e
 			list, err := e.make(cmd.Context(), args[0], e.Account())
 			for _, i := range list {
 				e.Note("backup %s of account %s: %s, %s; copied %s, linked %s", i.ID, i.Account,
-					e.Plural(int64(i.Files), "file"), e.Size(i.Bytes), e.Size(i.CopiedBytes), e.Size(i.LinkedBytes))
+					quantity.Plural(int64(i.Files), "file"), quantity.Bytes(i.Bytes), quantity.Bytes(i.CopiedBytes), quantity.Bytes(i.LinkedBytes))
 			}
 			return hint.Interrupted(err, "the unfinished backup does not exist, and the same command goes on where it ended")
 		},
@@ -205,7 +204,8 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 		records = append(records, output.Record{{"Object", f.Object}, {"What", f.What}, {"Backups", strings.Join(f.Backups, " ")}})
 	}
 	if len(records) == 0 {
-		e.Note("%s, %s, %s: no damage", e.Plural(int64(report.Backups), "backup"), e.Plural(int64(report.Objects), "object"), e.Size(report.Bytes))
+		e.Note("%s, %s, %s: no damage",
+			quantity.Plural(int64(report.Backups), "backup"), quantity.Plural(int64(report.Objects), "object"), quantity.Bytes(report.Bytes))
 		return nil
 	}
 	return cmp.Or(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
@@ -266,7 +266,7 @@ func (e *Env) runPrune(ctx context.Context, dir, account string, keep int) error
 	for _, name := range accounts {
 		p, pruneErr := w.Prune(ctx, name, keep)
 		err = errors.Join(err, pruneErr)
-		e.Note("account %s: removed %s and %s of files that no other backup needs", name, e.Plural(int64(p.Backups), "backup"), e.Size(p.Bytes))
+		e.Note("account %s: removed %s and %s of files that no other backup needs", name, quantity.Plural(int64(p.Backups), "backup"), quantity.Bytes(p.Bytes))
 	}
 	return errors.Join(err, w.Close())
 }
@@ -359,7 +359,7 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 			e.Note("restored account %s up to %s, write %d, by the backup %s and the archive", i.Account, edm.TicksOf(o.Until), i.LastSequence, i.ID)
 			continue
 		}
-		e.Note("restored account %s as of %s: %s, %s", i.Account, i.ID, e.Plural(int64(len(i.Tables)), "table"), e.Size(i.Bytes))
+		e.Note("restored account %s as of %s: %s, %s", i.Account, i.ID, quantity.Plural(int64(len(i.Tables)), "table"), quantity.Bytes(i.Bytes))
 	}
 	e.Note("serve it by: tablerock serve --data %s", dest)
 	return nil

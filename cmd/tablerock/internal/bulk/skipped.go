@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -13,8 +14,7 @@ const maxSkipped = 20
 
 // Skipped prints the first rows that an import skips, and how many there are.
 type Skipped struct {
-	W      io.Writer
-	Plural func(n int64, thing string) string // formats a number of things
+	W io.Writer
 	// Hold reports whether to print the rows at the end of the import, and none if its file is
 	// damaged. It is for compressed files, whose damage shows as bad rows first.
 	Hold    func() bool
@@ -47,7 +47,7 @@ func (s *Skipped) End(err error) {
 		fmt.Fprintln(s.W, text)
 	}
 	if more := s.rows - maxSkipped; more > 0 {
-		fmt.Fprintf(s.W, "tablerock: ... and %s\n", s.Plural(more, "more row"))
+		fmt.Fprintf(s.W, "tablerock: ... and %s\n", quantity.Plural(more, "more row"))
 	}
 }
 
@@ -57,9 +57,9 @@ func (s *Skipped) Summary(p transfer.Progress) {
 	if p.Skipped == 0 || s.damaged {
 		return
 	}
-	text := s.Plural(p.Skipped, "bad row")
+	text := quantity.Plural(p.Skipped, "bad row")
 	if p.SkippedLines > p.Skipped {
-		text += " in " + s.Plural(p.SkippedLines, "line")
+		text += " in " + quantity.Plural(p.SkippedLines, "line")
 	}
 	fmt.Fprintln(s.W, "tablerock: skipped "+text)
 }

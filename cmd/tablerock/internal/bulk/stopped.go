@@ -3,6 +3,7 @@ package bulk
 import (
 	"errors"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -17,9 +18,13 @@ func IsBadRow(err error) bool {
 }
 
 // Stopped says what is stored after an import that ended with err, and how to continue.
-// stored is the number of rows in words.
-func Stopped(rows int64, stored, table string, m transfer.Mode, err error) string {
-	text := stored + " in table " + table
+func Stopped(rows int64, table string, m transfer.Mode, err error) string {
+	text := quantity.Plural(rows, "entity")
+	if rows == 1 {
+		text += " is stored in table " + table
+	} else {
+		text += " are stored in table " + table
+	}
 	bad := IsBadRow(err)
 	switch {
 	case errors.Is(err, store.ErrEntityExists):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/store/postgres"
 )
 
@@ -30,7 +31,7 @@ func (e *Env) check(ctx context.Context, u *URL) error {
 	if err := e.Printer().List([]string{"Check", "OK", "Detail"}, list); err != nil || report.OK() || bad == 0 {
 		return err
 	}
-	e.Note("%s, %s: %s not OK", u, report.Server, e.Plural(bad, "check"))
+	e.Note("%s, %s: %s not OK", u, report.Server, quantity.Plural(bad, "check"))
 	return e.Failed
 }
 

@@ -16,7 +16,6 @@ type Env struct {
 	Usage   func(format string, args ...any) error
 	Note    func(format string, args ...any)
 	Printer func() *output.Printer
-	Plural  func(n int64, unit string) string
 	Bar     func(name string, total int64) *progress.Bar
 	Flags   *Flags
 	Failed  error // after a report with findings

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/serve"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -79,11 +80,11 @@ func (e *Env) compact(ctx context.Context, db *engine.DB) error {
 	}
 	verified := ""
 	if kept > 0 {
-		verified = "; verified " + e.Plural(int64(kept), "file") + " that needed no rewrite"
+		verified = "; verified " + quantity.Plural(int64(kept), "file") + " that needed no rewrite"
 	}
 	e.Note("%s in %s and the log, now %s in %s%s",
-		e.Size(before.SSTableBytes+before.WALBytes), e.Plural(int64(before.SSTables), "file"),
-		e.Size(after.SSTableBytes), e.Plural(int64(after.SSTables), "file"), verified)
+		quantity.Bytes(before.SSTableBytes+before.WALBytes), quantity.Plural(int64(before.SSTables), "file"),
+		quantity.Bytes(after.SSTableBytes), quantity.Plural(int64(after.SSTables), "file"), verified)
 	return nil
 }
 

@@ -18,10 +18,8 @@ type Env struct {
 	Note    func(format string, args ...any)
 	Printer func() *output.Printer
 	Stderr  io.Writer
-	Rows    func(name string) *progress.Bar              // of entities; nil without a terminal
-	Bytes   func(name string, total int64) *progress.Bar // nil without a terminal
-	Size    func(bytes int64) string
-	Plural  func(n int64, thing string) string
+	Rows    func(name string) *progress.Bar                              // of entities; nil without a terminal
+	Bytes   func(name string, total int64) *progress.Bar                 // nil without a terminal
 	Dir     func() string                                                // of the database
 	Read    func(work func(db *engine.DB) error) error                   // an existing database, without its lock
 	Write   func(o engine.Options, work func(db *engine.DB) error) error // an existing database

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -110,7 +111,7 @@ func (e *Env) printReport(r *engine.Report, opened, exact bool) error {
 		e.Note("%s is not a file of the database and was not checked", name)
 	}
 	if len(findings) == 0 {
-		e.Note("%s, %s, %s: no damage", e.Plural(int64(r.Files), "file"), e.Size(r.Bytes), e.Plural(r.Entities, "entity"))
+		e.Note("%s, %s, %s: no damage", quantity.Plural(int64(r.Files), "file"), quantity.Bytes(r.Bytes), quantity.Plural(r.Entities, "entity"))
 		return nil
 	}
 	next := hint.Restore // no command can repair a database that cannot be opened
