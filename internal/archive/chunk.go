@@ -49,7 +49,7 @@ func (p *Chunk) Close() error {
 // begin sets the reader of the encoding. check returns the error of the payload after it
 // was read.
 func (p *Chunk) begin(payload io.Reader, check func() error) {
-	head := AppendHeader(nil, &p.Header)
+	head := appendHeader(nil, &p.Header)
 	sum := xxhash.New()
 	_, _ = sum.Write(head[headSumOff:]) // never fails
 	p.Reader = io.MultiReader(bytes.NewReader(head), io.TeeReader(payload, sum), &trailer{sum: sum, check: check})
@@ -247,7 +247,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	if n, err := io.ReadFull(r, head); err != nil {
 		return nil, short(name, int64(n), err)
 	}
-	h, err := DecodeHeader(name, head)
+	h, err := decodeHeader(name, head)
 	if err != nil {
 		return nil, err
 	}
@@ -312,12 +312,12 @@ func (p *Reader) Finish() error {
 	if p.left != 0 {
 		return corrupt.Newf(p.name, HeaderLen+p.Bytes-p.left, "%d bytes of the payload belong to no file", p.left)
 	}
-	var want [SumLen + 1]byte
+	var want [sumLen + 1]byte
 	n, err := io.ReadFull(p.r, want[:])
 	switch {
 	case err == nil:
-		return corrupt.Newf(p.name, HeaderLen+p.Bytes+SumLen, "bytes after the end of the chunk")
-	case n < SumLen:
+		return corrupt.Newf(p.name, HeaderLen+p.Bytes+sumLen, "bytes after the end of the chunk")
+	case n < sumLen:
 		return short(p.name, HeaderLen+p.Bytes+int64(n), err)
 	case !errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("read %s: %w", p.name, err)

@@ -52,8 +52,8 @@ import (
 const (
 	// HeaderLen is the length of the header; the payload follows.
 	HeaderLen = 104
-	// SumLen is the length of the sum after the payload.
-	SumLen = 8
+	// sumLen is the length of the sum after the payload.
+	sumLen = 8
 
 	version    = 1
 	magic      = "TRARCHIV"
@@ -122,8 +122,8 @@ func (r Range) check(kind Kind) error {
 	return nil
 }
 
-// AppendHeader appends the encoding of h.
-func AppendHeader(dst []byte, h *Header) []byte {
+// appendHeader appends the encoding of h.
+func appendHeader(dst []byte, h *Header) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, version)
@@ -135,9 +135,9 @@ func AppendHeader(dst []byte, h *Header) []byte {
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
 
-// DecodeHeader decodes the header of the chunk name, HeaderLen bytes. The errors are
+// decodeHeader decodes the header of the chunk name, HeaderLen bytes. The errors are
 // ErrNewerFormat and *corrupt.Error.
-func DecodeHeader(name string, src []byte) (*Header, error) {
+func decodeHeader(name string, src []byte) (*Header, error) {
 	if len(src) < HeaderLen || string(src[:8]) != magic {
 		return nil, corrupt.Newf(name, 0, "not an archived chunk")
 	}

@@ -104,9 +104,9 @@ func TestFormat(t *testing.T) {
 		if err := readWhole(b); err != nil {
 			t.Error(err)
 		}
-		h, err := DecodeHeader(c.golden, b[:HeaderLen])
-		check(t, "DecodeHeader", err)
-		if *h != header || !bytes.Equal(AppendHeader(nil, h), b[:HeaderLen]) {
+		h, err := decodeHeader(c.golden, b[:HeaderLen])
+		check(t, "decodeHeader", err)
+		if *h != header || !bytes.Equal(appendHeader(nil, h), b[:HeaderLen]) {
 			t.Errorf("header is %+v, want %+v", *h, header)
 		}
 	}
@@ -158,17 +158,17 @@ func TestHeaderChecks(t *testing.T) {
 		"manifest": func(h *Header) { h.Manifest = h.Bytes + 1 },
 		"segment":  func(h *Header) { h.Kind = Log },
 	} {
-		h, err := DecodeHeader("chunk", good[:HeaderLen])
-		check(t, "DecodeHeader", err)
+		h, err := decodeHeader("chunk", good[:HeaderLen])
+		check(t, "decodeHeader", err)
 		change(h)
-		if _, err := DecodeHeader("chunk", AppendHeader(nil, h)); !errors.Is(err, corrupt.ErrCorrupt) {
+		if _, err := decodeHeader("chunk", appendHeader(nil, h)); !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	newer := bytes.Clone(good[:HeaderLen])
 	newer[8]++
 	binary.LittleEndian.PutUint64(newer[headSumOff:], xxhash.Sum64(newer[:headSumOff]))
-	if _, err := DecodeHeader("chunk", newer); !errors.Is(err, ErrNewerFormat) {
+	if _, err := decodeHeader("chunk", newer); !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("newer version: %v", err)
 	}
 }

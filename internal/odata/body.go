@@ -13,13 +13,13 @@ func AppendError(dst []byte, code, message, requestID string, at time.Time) []by
 	dst = AppendText(dst, code, true)
 	dst = append(dst, `,"message":{"lang":"en-US","value":"`...)
 	from := len(dst)
-	dst = quoteTail(AppendErrorText(dst, message, requestID, at), from, true)
+	dst = quoteTail(appendErrorText(dst, message, requestID, at), from, true)
 	return append(dst, "}}}"...)
 }
 
-// AppendErrorText appends the text of an error, which JSON and XML share: the
+// appendErrorText appends the text of an error, which JSON and XML share: the
 // message, the request ID, and the time with seven fractional digits.
-func AppendErrorText(dst []byte, message, requestID string, at time.Time) []byte {
+func appendErrorText(dst []byte, message, requestID string, at time.Time) []byte {
 	dst = append(dst, strings.ToValidUTF8(message, "\uFFFD")...)
 	dst = append(append(dst, "\nRequestId:"...), requestID...)
 	dst = append(dst, "\nTime:"...)
@@ -49,7 +49,7 @@ func AppendErrorXML(dst []byte, prefix, code, message, requestID string, at time
 	}
 	dst = append(dst, `<`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
 	dst = append(dst, `<`+prefix+`code>`+code+`</`+prefix+`code><`+prefix+`message xml:lang="en-US">`...)
-	text := strings.Map(xmlChar, string(AppendErrorText(nil, message, requestID, at)))
+	text := strings.Map(xmlChar, string(appendErrorText(nil, message, requestID, at)))
 	dst = append(dst, xmlEscapes.Replace(text)...)
 	return append(dst, `</`+prefix+`message></`+prefix+`error>`...)
 }

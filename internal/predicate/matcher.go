@@ -46,7 +46,7 @@ func (m *Matcher) Bind(shape Shape) *Binding {
 		}
 		if n := len(m.unused); n > 0 {
 			b, m.unused = m.unused[n-1], m.unused[:n-1]
-			b.Rebind(shape.Index)
+			b.rebind(shape.Index)
 		} else {
 			b = m.program.Bind(shape.Index)
 		}

@@ -170,12 +170,12 @@ type Binding struct {
 // called name, as for Row.At, or a negative number if the rows do not have it.
 func (p *Program) Bind(lookup func(name string) int) *Binding {
 	b := &Binding{program: p, index: make([]int, len(p.names))}
-	b.Rebind(lookup)
+	b.rebind(lookup)
 	return b
 }
 
-// Rebind binds b to rows of another shape, as Program.Bind does.
-func (b *Binding) Rebind(lookup func(name string) int) {
+// rebind binds b to rows of another shape, as Program.Bind does.
+func (b *Binding) rebind(lookup func(name string) int) {
 	for i, name := range b.program.names {
 		b.index[i] = lookup(name)
 	}

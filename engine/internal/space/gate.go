@@ -131,7 +131,7 @@ func (g *Gate) Accept() bool {
 // NoteReclaimed notes whether the space of everything that was deleted is free again. It reports
 // true if the last refused write was a large one: from then on Accept needs space for a usual one.
 func (g *Gate) NoteReclaimed(reclaimed bool) (large bool) {
-	g.Reserve.SetReclaimed(reclaimed)
+	g.Reserve.setReclaimed(reclaimed)
 	if large = reclaimed && g.refused.Load() > smallWrite; large {
 		g.refused.Store(smallWrite)
 	}

@@ -105,7 +105,7 @@ type Reserve struct {
 	// count is the number of files that exist, bytes is their size.
 	count atomic.Int32
 	bytes atomic.Int64
-	// reclaimed is set by SetReclaimed, until a delete is admitted for it.
+	// reclaimed is set by setReclaimed, until a delete is admitted for it.
 	reclaimed atomic.Bool
 }
 
@@ -118,10 +118,10 @@ func Open(fsys vfs.FS, dir string, bytes int64) (r *Reserve, volume int64, err e
 		return nil, 0, fmt.Errorf("size of the volume: %w", err)
 	}
 	r = New(fsys, dir, bytes, s.Total)
-	return r, s.Total, r.Adopt()
+	return r, s.Total, r.adopt()
 }
 
-// New returns the reserve of the database in dir, without its files: call Adopt and
+// New returns the reserve of the database in dir, without its files: call adopt and
 // Refill. It has at most the given number of bytes and at most a sixteenth of a volume
 // of the given size, and none at all if that is too little to be of use.
 func New(fsys vfs.FS, dir string, bytes, volume int64) *Reserve {
@@ -129,10 +129,10 @@ func New(fsys vfs.FS, dir string, bytes, volume int64) *Reserve {
 	return &Reserve{fs: fsys, dir: dir, file: max(0, bytes/files/fileUnit*fileUnit)}
 }
 
-// Adopt finds the files that an earlier process left. It enlarges files that are smaller
+// adopt finds the files that an earlier process left. It enlarges files that are smaller
 // than those of this reserve, unless the disk is full, and removes larger ones and those
 // that are too small to be of use.
-func (r *Reserve) Adopt() error {
+func (r *Reserve) adopt() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names, err := r.fs.List(r.dir)
@@ -277,10 +277,10 @@ func (r *Reserve) Free() int64 {
 	return s.Free
 }
 
-// SetReclaimed notes whether the space of everything that was deleted is free again. If
+// setReclaimed notes whether the space of everything that was deleted is free again. If
 // another program has taken some of the reserve, that may be too little for the share of
 // deletes. Then Admit admits one more, whose flush and compaction need little.
-func (r *Reserve) SetReclaimed(reclaimed bool) { r.reclaimed.Store(reclaimed) }
+func (r *Reserve) setReclaimed(reclaimed bool) { r.reclaimed.Store(reclaimed) }
 
 // Admit returns an error unless the log may grow by grow bytes. Deletes and drops may use
 // the reserve. For other writes there must be space beside it for the flush of the log,

@@ -52,7 +52,7 @@ func fill(t *testing.T, m *vfs.Mem, name string, free int64) {
 func TestRefill(t *testing.T) {
 	m := disk(t, 1<<20)
 	r := New(m, dir, MaxBytes, 1<<20)
-	check(t, r.Adopt())
+	check(t, r.adopt())
 	if r.Full() || r.Bytes() != 0 {
 		t.Errorf("new: full %t, %d bytes", r.Full(), r.Bytes())
 	}
@@ -86,7 +86,7 @@ func TestRefillAfterLostAnswer(t *testing.T) {
 	m := disk(t, 1<<20)
 	create := func(op vfs.Op) bool { return op.Kind == "create" }
 	r := New(errorfs.Wrap(m, errorfs.FailNth(3, create, errorfs.Fault{Err: syscall.EIO, Applied: true}, false)), dir, MaxBytes, 1<<20)
-	check(t, r.Adopt())
+	check(t, r.adopt())
 	if err := r.Refill(); !errors.Is(err, syscall.EIO) || r.Full() {
 		t.Fatalf("Refill: %v, full %t", err, r.Full())
 	}
@@ -126,7 +126,7 @@ func TestAdopt(t *testing.T) {
 	}
 	check(t, m.MkdirAll(dir+"/000010.reserve"))
 	r := New(m, dir, 64<<10, 4<<20)
-	check(t, r.Adopt())
+	check(t, r.adopt())
 	names, err := m.List(dir)
 	check(t, err)
 	want := []string{"000001.reserve", "000002.reserve", "000003.reserve", "000004.reserve", "000010.reserve", "1.reserve", "x"}
@@ -136,15 +136,15 @@ func TestAdopt(t *testing.T) {
 
 	check(t, m.Remove(dir+"/000010.reserve"))
 	small := New(m, dir, 32<<10, 4<<20)
-	check(t, errors.Join(small.Adopt(), small.Refill()))
+	check(t, errors.Join(small.adopt(), small.Refill()))
 	fill(t, m, "other", 8<<10-1)
 	r = New(m, dir, 64<<10, 4<<20)
-	if err := errors.Join(r.Adopt(), r.Refill()); err != nil || !r.Full() || r.Bytes() != 32<<10 {
+	if err := errors.Join(r.adopt(), r.Refill()); err != nil || !r.Full() || r.Bytes() != 32<<10 {
 		t.Errorf("smaller files on a full disk: %v, %d bytes", err, r.Bytes())
 	}
 	check(t, m.Remove("other"))
 	r = New(m, dir, 64<<10, 4<<20)
-	if err := errors.Join(r.Adopt(), r.Refill()); err != nil || !r.Full() || r.Bytes() != 64<<10 {
+	if err := errors.Join(r.adopt(), r.Refill()); err != nil || !r.Full() || r.Bytes() != 64<<10 {
 		t.Errorf("smaller files on a larger disk: %v, %d bytes", err, r.Bytes())
 	}
 }
@@ -160,7 +160,7 @@ func TestAdoptSparse(t *testing.T) {
 	fill(t, m, "filler", 0)
 	fsys := failing{m}
 	r := New(fsys, dir, MaxBytes, 1<<20)
-	check(t, r.Adopt())
+	check(t, r.adopt())
 	if r.Bytes() != 0 {
 		t.Errorf("%d bytes are kept", r.Bytes())
 	}
@@ -313,12 +313,12 @@ func TestAdmitOneMore(t *testing.T) {
 		check(t, r.Refill())
 		r.release(int64(taken)*file, 0)
 		fill(t, m, "filler", 0)
-		r.SetReclaimed(true)
+		r.setReclaimed(true)
 		if err := r.Admit(Delete, max(want, 0)+1, 0, 0); err == nil {
 			t.Errorf("%d files are taken: a delete of more than %d bytes is admitted", taken, want)
 		}
 		for range 2 {
-			r.SetReclaimed(true)
+			r.setReclaimed(true)
 			if err := r.Admit(Delete, max(want, 1), 0, 0); (err == nil) != (want > 0) {
 				t.Errorf("%d files are taken: a delete of %d bytes: %v", taken, want, err)
 			}
@@ -358,7 +358,7 @@ func TestCrash(t *testing.T) {
 			states++
 			after := m.Crash(vfs.CrashOptions{Mode: mode})
 			r := New(after, dir, MaxBytes, 1<<20)
-			err := errors.Join(r.Adopt(), r.Refill())
+			err := errors.Join(r.adopt(), r.Refill())
 			if err != nil || !r.Full() || r.Bytes() != 64<<10 {
 				t.Errorf("%v, %s: %v, full %t, %d bytes", op, mode, err, r.Full(), r.Bytes())
 			}
@@ -392,7 +392,7 @@ func TestShortFiles(t *testing.T) {
 			want int64
 		}{{m, 64 << 10}, {full, files * (size / fileUnit * fileUnit)}} {
 			r := New(c.disk, dir, MaxBytes, 1<<20)
-			check(t, r.Adopt())
+			check(t, r.adopt())
 			if err := r.Refill(); err != nil && !NoSpace(err) {
 				t.Error(err)
 			}
@@ -425,11 +425,11 @@ func TestRemovedFiles(t *testing.T) {
 func TestForeignName(t *testing.T) {
 	m := disk(t, 1<<20)
 	check(t, m.MkdirAll(dir+"/000002.reserve"))
-	err := New(m, dir, MaxBytes, 1<<20).Adopt()
+	err := New(m, dir, MaxBytes, 1<<20).adopt()
 	if err == nil || !strings.Contains(err.Error(), "000002.reserve is not a regular file: move it away") {
-		t.Errorf("Adopt: %v", err)
+		t.Errorf("adopt: %v", err)
 	}
-	check(t, New(m, dir, -1, 1<<20).Adopt())
+	check(t, New(m, dir, -1, 1<<20).adopt())
 }
 
 // TestOpen fails to ask for the size of a volume. The files of the reserve must stay.

@@ -77,7 +77,7 @@ func DecodePolicies(src []byte) ([]Policy, error) {
 		return nil, err
 	}
 	n := d.u8()
-	if n == 0 || n > MaxPolicies {
+	if n == 0 || n > maxPolicies {
 		return nil, fmt.Errorf("%w: %d policies", ErrStored, n)
 	}
 	policies := make([]Policy, n)
@@ -139,7 +139,7 @@ func DecodeProperties(src []byte) (Properties, error) {
 	invalid := set&(1<<7) != 0 || p.HourMetrics.IncludeAPIs && !p.HourMetrics.Enabled || p.MinuteMetrics.IncludeAPIs && !p.MinuteMetrics.Enabled
 	for _, days := range p.days() {
 		*days = int(d.u16())
-		invalid = invalid || *days > MaxRetentionDays
+		invalid = invalid || *days > maxRetentionDays
 	}
 	n := d.u8()
 	if invalid || n > cors.MaxRules {

@@ -143,7 +143,7 @@ func TestInvalidFields(t *testing.T) {
 	highBit[headBytes] |= 1 << 7
 	for name, src := range map[string][]byte{
 		"unknown flag":       appendSum(highBit[:len(highBit)-sumBytes], 0),
-		"days":               changed(func(p *Properties) { p.HourMetrics.RetentionDays = MaxRetentionDays + 1 }),
+		"days":               changed(func(p *Properties) { p.HourMetrics.RetentionDays = maxRetentionDays + 1 }),
 		"APIs of no hours":   changed(func(p *Properties) { p.HourMetrics.Enabled = false }),
 		"APIs of no minutes": changed(func(p *Properties) { p.MinuteMetrics.IncludeAPIs = true }),
 		"six rules":          changed(func(p *Properties) { p.Cors = make([]cors.Rule, cors.MaxRules+1) }),

@@ -9,8 +9,8 @@ import (
 
 // The limits of a table's access policies.
 const (
-	MaxPolicies      = 5
-	MaxPolicyIDUnits = 64 // UTF-16 code units
+	maxPolicies      = 5
+	maxPolicyIDUnits = 64 // UTF-16 code units
 )
 
 // Policy is a stored access policy of a table. A signature refers to it by its ID instead
@@ -31,7 +31,7 @@ func ParsePolicies(doc []byte) ([]Policy, error) {
 	}
 	var policies []Policy
 	err := readDocument(doc, "SignedIdentifiers", func(r *reader) error {
-		return r.list("SignedIdentifier", MaxPolicies, func(r *reader) error {
+		return r.list("SignedIdentifier", maxPolicies, func(r *reader) error {
 			var p Policy
 			if err := r.fields(p.fields()...); err != nil {
 				return err
@@ -85,8 +85,8 @@ func timeField(name string, to *time.Time) field {
 
 // checkPolicies checks the rules for policies. parseTime checks those for times.
 func checkPolicies(policies []Policy) error {
-	if len(policies) > MaxPolicies {
-		return refuse("%d policies, at most %d are accepted", len(policies), MaxPolicies)
+	if len(policies) > maxPolicies {
+		return refuse("%d policies, at most %d are accepted", len(policies), maxPolicies)
 	}
 	for i, p := range policies {
 		switch {
@@ -94,8 +94,8 @@ func checkPolicies(policies []Policy) error {
 			return refuse("a policy without an Id")
 		case !utf8.ValidString(p.ID) || strings.ContainsFunc(p.ID, noXML):
 			return refuse("an Id with characters that XML does not allow")
-		case codeUnits(p.ID) > MaxPolicyIDUnits:
-			return refuse("an Id of more than %d characters", MaxPolicyIDUnits)
+		case codeUnits(p.ID) > maxPolicyIDUnits:
+			return refuse("an Id of more than %d characters", maxPolicyIDUnits)
 		case slices.ContainsFunc(policies[:i], func(q Policy) bool { return q.ID == p.ID }):
 			return refuse("two policies with the Id %q", p.ID)
 		}

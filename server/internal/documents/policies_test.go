@@ -87,8 +87,8 @@ func TestPoliciesRefused(t *testing.T) {
 		{"no Id", acl("<AccessPolicy />")},
 		{"nothing", acl("")},
 		{"empty Id", acl("<Id />")},
-		{"long Id", acl("<Id>" + strings.Repeat("x", MaxPolicyIDUnits+1) + "</Id>")},
-		{"Id of 65 code units", acl("<Id>" + strings.Repeat("x", MaxPolicyIDUnits-1) + "\U0001f600</Id>")},
+		{"long Id", acl("<Id>" + strings.Repeat("x", maxPolicyIDUnits+1) + "</Id>")},
+		{"Id of 65 code units", acl("<Id>" + strings.Repeat("x", maxPolicyIDUnits-1) + "\U0001f600</Id>")},
 		{"Id twice", acl("<Id>a</Id><Id>b</Id>")},
 		{"the same Id", acl("<Id>a</Id>", "<Id>b</Id>", "<Id>a</Id>")},
 		{"Id of elements", acl("<Id><b>a</b></Id>")},
@@ -123,8 +123,8 @@ func TestPoliciesRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ParsePolicies([]byte(acl("<Id>" + strings.Repeat("\u00e9", MaxPolicyIDUnits) + "</Id>"))); err != nil {
-		t.Errorf("an Id of %d characters: got %v, want no error", MaxPolicyIDUnits, err)
+	if _, err := ParsePolicies([]byte(acl("<Id>" + strings.Repeat("\u00e9", maxPolicyIDUnits) + "</Id>"))); err != nil {
+		t.Errorf("an Id of %d characters: got %v, want no error", maxPolicyIDUnits, err)
 	}
 }
 

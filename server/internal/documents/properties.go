@@ -8,8 +8,8 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-// MaxRetentionDays is the longest retention.
-const MaxRetentionDays = 365
+// maxRetentionDays is the longest retention.
+const maxRetentionDays = 365
 
 // analyticsVersion is the only valid text of Version elements.
 const analyticsVersion = "1.0"
@@ -118,8 +118,8 @@ func retentionField(days *int) field {
 		switch {
 		case !enabled:
 			n = 0
-		case n < 1 || n > MaxRetentionDays:
-			return refuse("a retention of less than 1 or more than %d days", MaxRetentionDays)
+		case n < 1 || n > maxRetentionDays:
+			return refuse("a retention of less than 1 or more than %d days", maxRetentionDays)
 		}
 		*days = n
 		return nil

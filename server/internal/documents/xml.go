@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MaxDocumentBytes is the length of the longest document that is accepted.
-const MaxDocumentBytes = 64 << 10
+// maxDocumentBytes is the length of the longest document that is accepted.
+const maxDocumentBytes = 64 << 10
 
 // Error refuses a document that is not XML, or whose content is not valid. The protocol has
 // one code for both.
@@ -39,8 +39,8 @@ type field struct {
 // readDocument parses doc, whose root element must have the name root. It calls visit,
 // which must read all of the root.
 func readDocument(doc []byte, root string, visit func(*reader) error) error {
-	if len(doc) > MaxDocumentBytes {
-		return refuse("%d bytes, at most %d are accepted", len(doc), MaxDocumentBytes)
+	if len(doc) > maxDocumentBytes {
+		return refuse("%d bytes, at most %d are accepted", len(doc), maxDocumentBytes)
 	}
 	r := &reader{xml.NewDecoder(bytes.NewReader(doc))}
 	t, err := r.d.Token()

@@ -67,8 +67,8 @@ func TestDocuments(t *testing.T) {
 		{"unknown entity", "<SignedIdentifiers><SignedIdentifier><Id>&nbsp;</Id></SignedIdentifier></SignedIdentifiers>", false},
 		{"deep", deep + strings.Repeat("</SignedIdentifiers>", 3000), false},
 		{"deep and open", deep, false},
-		{"longest", list + strings.Repeat(" ", MaxDocumentBytes-len(list)), true},
-		{"too long", list + strings.Repeat(" ", MaxDocumentBytes-len(list)+1), false},
+		{"longest", list + strings.Repeat(" ", maxDocumentBytes-len(list)), true},
+		{"too long", list + strings.Repeat(" ", maxDocumentBytes-len(list)+1), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ParsePolicies([]byte(c.doc))

@@ -62,7 +62,7 @@ func TestBodyFollowsContent(t *testing.T) {
 func TestBudget(t *testing.T) {
 	for limit, most := range map[int64]int64{0: MaxBytes, 16 << 20: 16 << 20} {
 		b := Budget{Limit: limit}
-		for b.ReservePage(chunkBytes) {
+		for b.reservePage(chunkBytes) {
 			continue
 		}
 		if b.used.Load() != most/2 || !b.ReserveBody(1) {

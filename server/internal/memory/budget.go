@@ -28,8 +28,8 @@ type Budget struct {
 // Limit would be exceeded.
 func (b *Budget) ReserveBody(n int64) bool { return b.reserve(n, cmp.Or(b.Limit, MaxBytes)) }
 
-// ReservePage reserves n bytes for a response, likewise with half of Limit.
-func (b *Budget) ReservePage(n int64) bool { return b.reserve(n, cmp.Or(b.Limit, MaxBytes)/2) }
+// reservePage reserves n bytes for a response, likewise with half of Limit.
+func (b *Budget) reservePage(n int64) bool { return b.reserve(n, cmp.Or(b.Limit, MaxBytes)/2) }
 
 func (b *Budget) reserve(n, limit int64) bool {
 	if b.used.Add(n) <= limit {

@@ -111,7 +111,7 @@ func (r *Response) HasSpace() bool {
 
 // growPage reserves another chunk for the page, or reports false.
 func (r *Response) growPage() bool {
-	if freePageBytes+r.grown >= MaxPageBytes || !r.budget.ReservePage(chunkBytes) {
+	if freePageBytes+r.grown >= MaxPageBytes || !r.budget.reservePage(chunkBytes) {
 		return false
 	}
 	r.reserved += chunkBytes
@@ -130,7 +130,7 @@ func (r *Response) EndElement() {
 
 // Reserve reserves n bytes for the response, until they are sent, or returns problem.ErrBusy.
 func (r *Response) Reserve(n int64) error {
-	if !r.budget.ReservePage(n) {
+	if !r.budget.reservePage(n) {
 		return problem.ErrBusy
 	}
 	r.reserved += n
@@ -150,7 +150,7 @@ func (r *Response) ReserveRest() error {
 // Hold reserves n bytes that the request occupies beside the response, until Free, or returns
 // problem.ErrBusy.
 func (r *Response) Hold(n int64) error {
-	if !r.budget.ReservePage(n) {
+	if !r.budget.reservePage(n) {
 		return problem.ErrBusy
 	}
 	r.held += n

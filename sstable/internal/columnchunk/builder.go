@@ -40,8 +40,8 @@ func (b *Builder) Extend(c Chunk) {
 // Added returns how many groups Add has added.
 func (b *Builder) Added() int { return b.n }
 
-// Complete reports whether the chunk has all of the given number of groups, with their values.
-func (b *Builder) Complete(groups int) bool {
+// complete reports whether the chunk has all of the given number of groups, with their values.
+func (b *Builder) complete(groups int) bool {
 	for i := range groups {
 		if b.buf[i*entryBytes+24] == unread {
 			return false

@@ -84,7 +84,7 @@ func (s *Set) Close() {
 	for i := range s.list {
 		k := &s.list[i]
 		whole := min(Groups, s.file.Count-s.first)
-		if k.began && (k.builder.Added() >= minAdded || k.builder.Complete(whole)) {
+		if k.began && (k.builder.Added() >= minAdded || k.builder.complete(whole)) {
 			s.keep(k)
 		}
 		k.pin.Release()

@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// MaxEntries is the most entries of a dictionary.
-const MaxEntries = 256 // part of the file format
+// maxEntries is the most entries of a dictionary.
+const maxEntries = 256 // part of the file format
 
 // Builder collects the distinct values of a column until there are too many.
 type Builder struct {
@@ -20,7 +20,7 @@ type Builder struct {
 	total   int // bytes of all values, repeated ones included
 	ends    []int
 	bytes   []byte
-	table   [2 * MaxEntries]uint16 // by hash, code + 1
+	table   [2 * maxEntries]uint16 // by hash, code + 1
 }
 
 // trialRows limits how many rows of a column of random values are tried.
@@ -52,7 +52,7 @@ func (d *Builder) Add(b []byte) {
 		}
 	}
 	n := len(d.ends)
-	if n == MaxEntries || n >= trialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
+	if n == maxEntries || n >= trialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
 		d.stopped = true
 		return
 	}

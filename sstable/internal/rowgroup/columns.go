@@ -69,7 +69,7 @@ func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse 
 	}
 	begin, end := 0, h.rows
 	if r.section.heap {
-		if u := h.HeapUnitAt(first); u != nil {
+		if u := h.heapUnitAt(first); u != nil {
 			begin, end = u.First, u.End
 		}
 	}

@@ -309,8 +309,8 @@ func (h *Head) ordinal(row int) int {
 	return int(h.ordinals.at(h.data, row))
 }
 
-// HeapUnitAt returns the heap unit of a row, nil if the group has none.
-func (h *Head) HeapUnitAt(row int) *HeapUnit {
+// heapUnitAt returns the heap unit of a row, nil if the group has none.
+func (h *Head) heapUnitAt(row int) *HeapUnit {
 	n := len(h.HeapUnits)
 	if n == 0 {
 		return nil

@@ -177,7 +177,7 @@ var errNoValues = errors.New("row without values")
 
 // readUnit reads the heap unit of the row, if the group has any.
 func (r *Row) readUnit() error {
-	u := r.h.HeapUnitAt(r.row)
+	u := r.h.heapUnitAt(r.row)
 	if u == nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// MaxText is the length of the longest bound of a String.
-const MaxText = 16 // part of the file format
+// maxText is the length of the longest bound of a String.
+const maxText = 16 // part of the file format
 
 // Bounds are the smallest and the largest of some values of one type, in the
 // order of the type. NaN is counted separately. The zero Bounds have no values.
@@ -23,7 +23,7 @@ type Bounds struct {
 
 // textBound is the first bytes of a String.
 type textBound struct {
-	bytes [MaxText]byte
+	bytes [maxText]byte
 	n     int
 	cut   bool // the String is longer
 }

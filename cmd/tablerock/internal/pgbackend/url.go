@@ -134,9 +134,6 @@ func (u *URL) String() string { return u.text }
 // Account returns the account that the URL names, "" for none.
 func (u *URL) Account() string { return u.account }
 
-// HasPassword reports whether the URL has a password.
-func (u *URL) HasPassword() bool { return u.password }
-
 // Same reports whether both are the same database.
 func (u *URL) Same(v *URL) bool { return u != nil && v != nil && u.connection == v.connection }
 

@@ -35,8 +35,8 @@ func TestParse(t *testing.T) {
 		if u.String() != c.shown || u.connection != c.connection || u.Account() != c.account {
 			t.Errorf("%s: shown %s, connection %s, account %q, want %s, %s, %q", c.text, u, u.connection, u.Account(), c.shown, c.connection, c.account)
 		}
-		if u.HasPassword() != strings.Contains(c.text, "hunter2") {
-			t.Errorf("%s: HasPassword is %t", c.text, u.HasPassword())
+		if u.password != strings.Contains(c.text, "hunter2") {
+			t.Errorf("%s: password is %t", c.text, u.password)
 		}
 	}
 }

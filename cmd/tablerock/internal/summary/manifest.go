@@ -33,8 +33,8 @@ func Manifest(m *manifest.Manifest) (head output.Record, logs, files []output.Re
 			{"new_keys", float64(f.NewKeys) / manifest.AllNewKeys},
 			{"min_sequence", f.MinSeq},
 			{"max_sequence", f.MaxSeq},
-			{"smallest", ShowKey(f.Smallest)},
-			{"largest", ShowKey(f.Largest)},
+			{"smallest", showKey(f.Smallest)},
+			{"largest", showKey(f.Largest)},
 			{"origin", hex.EncodeToString(f.Origin[:])},
 		}
 		if f.Stamp != 0 {

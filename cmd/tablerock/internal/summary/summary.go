@@ -37,8 +37,8 @@ func Leftover(m *manifest.Manifest, kind filename.Kind, number uint64, damage er
 	return !after || errors.Is(damage, wal.ErrUnfinished)
 }
 
-// ShowKey returns an internal key in readable form.
-func ShowKey(internal []byte) string {
+// showKey returns an internal key in readable form.
+func showKey(internal []byte) string {
 	if len(internal) < codec.TrailerLen {
 		return hex.EncodeToString(internal)
 	}
@@ -187,7 +187,7 @@ func summarize(ctx context.Context, r *sstable.Reader) (output.Record, error) {
 		{"partitions", partitions},
 		{"min_sequence", minSeq},
 		{"max_sequence", maxSeq},
-		{"smallest", ShowKey(first)},
-		{"largest", ShowKey(last)},
+		{"smallest", showKey(first)},
+		{"largest", showKey(last)},
 	}, it.Close()
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// MaxIndexed is the length of the longest key, in bytes of p and r together, that is in
+// maxIndexed is the length of the longest key, in bytes of p and r together, that is in
 // tr_entities. An index of PostgreSQL holds tuples of up to 2,704 bytes, which have the
 // id of the table and their headers too.
-const MaxIndexed = 2640
+const maxIndexed = 2640
 
 // Key is the key of an entity in the columns of a table.
 type Key struct {
@@ -27,7 +27,7 @@ func KeyOf(key edm.Key) Key {
 	n := len(text)
 	text = codec.AppendText(text, key.Row)
 	k := Key{P: text[:n:n], R: text[n:]}
-	if len(text) > MaxIndexed {
+	if len(text) > maxIndexed {
 		k.H = longHash(k.P, k.R)
 	}
 	return k
