@@ -307,23 +307,7 @@ func (r *Repository) Reaches(ctx context.Context, account string, fsys vfs.FS, d
 	if err != nil {
 		return 0, err
 	}
-	list, err := r.readable(ctx, account)
-	if err != nil {
-		return 0, err
-	}
-	for _, i := range list {
-		if i.Database == db.DBID && i.Epoch == db.Epoch {
-			last = max(last, i.LastSequence)
-		}
-	}
-	prefix := path.Join(account, archiveDir) + "/" + archive.Prefix(db.Epoch, db.DBID)
-	objects, err := r.target.List(ctx, prefix)
-	var chunks []archive.Range
-	for _, object := range objects {
-		if _, chunk, ok := archive.ParseName(strings.TrimPrefix(object.Name, prefix)); ok {
-			chunks = append(chunks, chunk)
-		}
-	}
+	last, chunks, err := r.stored(ctx, account, db)
 	slices.SortFunc(chunks, func(a, b archive.Range) int { return cmp.Compare(a.First, b.First) })
 	for _, chunk := range chunks {
 		if chunk.First <= last+1 { // else writes between them are missing

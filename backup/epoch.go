@@ -52,24 +52,34 @@ func (r *Repository) Fork(ctx context.Context, account string, fsys vfs.FS, dir 
 
 // greatest returns the greatest sequence number that backups and archive have of a database
 // and its epoch.
-func (r *Repository) greatest(ctx context.Context, account string, m *dbmanifest.Manifest) (seq uint64, err error) {
+func (r *Repository) greatest(ctx context.Context, account string, m *dbmanifest.Manifest) (uint64, error) {
+	seq, chunks, err := r.stored(ctx, account, m)
+	for _, chunk := range chunks {
+		seq = max(seq, chunk.Last)
+	}
+	return seq, err
+}
+
+// stored returns what backups and archive have of a database and its epoch: the last sequence
+// number of the backups, 0 if there are none, and the chunks of the archive.
+func (r *Repository) stored(ctx context.Context, account string, m *dbmanifest.Manifest) (last uint64, chunks []archive.Range, err error) {
 	list, err := r.readable(ctx, account)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for _, i := range list {
 		if i.Database == m.DBID && i.Epoch == m.Epoch {
-			seq = max(seq, i.LastSequence)
+			last = max(last, i.LastSequence)
 		}
 	}
 	prefix := path.Join(account, archiveDir) + "/" + archive.Prefix(m.Epoch, m.DBID)
 	objects, err := r.target.List(ctx, prefix)
 	for _, object := range objects {
 		if _, chunk, ok := archive.ParseName(strings.TrimPrefix(object.Name, prefix)); ok {
-			seq = max(seq, chunk.Last)
+			chunks = append(chunks, chunk)
 		}
 	}
-	return seq, err
+	return last, chunks, err
 }
 
 // lastSequence returns the last sequence number of a database that nobody has open.
