@@ -19,12 +19,17 @@ func Entities(c Cursor) iter.Seq2[edm.Entity, error] {
 				return
 			}
 		}
-		err := c.Err()
-		if closeErr := c.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
+		if err := end(c); err != nil {
 			yield(edm.Entity{}, err)
 		}
 	}
+}
+
+// end closes c, whose Next has returned false, and returns its error or that of Close.
+func end(c Cursor) error {
+	err := c.Err()
+	if closeErr := c.Close(); err == nil {
+		err = closeErr
+	}
+	return err
 }

@@ -39,11 +39,7 @@ func All[T any](ctx context.Context, s Store, table string, q Query) iter.Seq2[T
 				return
 			}
 		}
-		err := c.Err()
-		if closeErr := c.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
+		if err := end(c); err != nil {
 			yield(zero, err)
 		}
 	}
