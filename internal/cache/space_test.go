@@ -5,13 +5,15 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/tablerock-db/tablerock/internal/arena"
 	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestSpace allocates and frees blocks in random order. No block may change while it is
-// allocated, and at the end each region must be one free chunk.
+// allocated, none may be refused while a bin of longer chunks has one, and at the end each
+// region must be one free chunk.
 func TestSpace(t *testing.T) {
 	seeds := uint64(20)
 	if race.Enabled {
@@ -19,9 +21,13 @@ func TestSpace(t *testing.T) {
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(6, seed))
-		var from slabs
+		from := slabs{rest: bytes.Repeat([]byte{0xFF}, arena.SlabBytes)} // of a closed cache
 		var s space
-		s.init(int64(rng.IntN(6)+1) * (100 << 10))
+		limit, steps := int64(rng.IntN(6)+1)*(100<<10), 20_000
+		if seed%4 == 1 { // with longer blocks
+			limit, steps = 16*limit, 4000
+		}
+		s.init(limit)
 		type block struct {
 			number uint32
 			bytes  []byte
@@ -29,7 +35,7 @@ func TestSpace(t *testing.T) {
 		}
 		var held []block
 		refused, largest := 0, 0
-		for step := range 20_000 {
+		for step := range steps {
 			if n := len(held); n > 0 && rng.IntN(100) < 20+n/10 {
 				i := rng.IntN(n)
 				b := held[i]
@@ -51,6 +57,11 @@ func TestSpace(t *testing.T) {
 			}
 			if !ok {
 				refused++
+				for bin := binOf(uint32(chunkBytes(size)/granule)) + 1; bin < bins; bin++ {
+					if s.first[bin] != 0 {
+						t.Fatalf("seed %d, step %d: %d bytes refused, and bin %d has a chunk", seed, step, size, bin)
+					}
+				}
 				continue
 			}
 			if len(p) != size || cap(p) != size {
@@ -72,6 +83,52 @@ func TestSpace(t *testing.T) {
 		for i := range s.regions {
 			if c := s.chunk(uint32(i) << s.shift); !isFree(c) || length(c) != 1<<s.shift {
 				t.Errorf("seed %d: region %d is not one free chunk after the last free", seed, i)
+			}
+		}
+		from.free()
+	}
+}
+
+// TestBins checks that a bin has no chunk longer than those of the next one, and that lengths of
+// a bin differ by an eighth at most.
+func TestBins(t *testing.T) {
+	least, last := uint32(1), binOf(1)
+	for n := uint32(2); n <= arena.SlabBytes/granule; n++ {
+		switch bin := binOf(n); {
+		case bin < last || bin >= bins:
+			t.Fatalf("%d granules: bin %d, after bin %d", n, bin, last)
+		case bin > last:
+			least, last = n, bin
+		case (n-least)*8 > least:
+			t.Fatalf("bin %d has chunks of %d and of %d granules", bin, least, n)
+		}
+	}
+}
+
+// TestFreedSpaceIsUsed fills a space with blocks of one length. The space of one that is freed is
+// enough for the next one.
+func TestFreedSpaceIsUsed(t *testing.T) {
+	for size := 1; ; size += 1 + size/2 {
+		var from slabs
+		var s space
+		s.init(200 << 10)
+		if !s.fits(size) {
+			break
+		}
+		var held []uint32
+		for {
+			number, _, ok := s.alloc(size)
+			if !ok && !s.grow(&from) {
+				break
+			}
+			if ok {
+				held = append(held, number)
+			}
+		}
+		for _, want := range held {
+			s.free(want)
+			if got, _, ok := s.alloc(size); !ok || got != want {
+				t.Errorf("%d bytes: chunk %d, %t, want %d, which was freed", size, got, ok, want)
 			}
 		}
 		from.free()
@@ -121,6 +178,27 @@ func TestNextSlab(t *testing.T) {
 	}
 }
 
+// TestOneNextSlab takes slabs while the next one is being made: no second one is made, whose memory
+// would be lost.
+func TestOneNextSlab(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlabs(plainSlabs*arena.SlabBytes + 3*arena.HugeSlabBytes)
+		s.mu.Lock()
+		s.populating = true
+		s.mu.Unlock()
+		for range plainSlabs {
+			s.take(arena.SlabBytes)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		if s.next != nil {
+			t.Error("a second slab was made")
+		}
+		s.mu.Unlock()
+		s.free()
+	})
+}
+
 // TestMostSlabs gives all shards of caches their regions: no slab is made that they do not need.
 func TestMostSlabs(t *testing.T) {
 	for _, mib := range []int64{1, 2, 5, 8, 16, 32, 80} {
@@ -160,6 +238,9 @@ func TestWithoutSlabs(t *testing.T) {
 	}
 	if n := c.Stats().Blocks; n != blocks {
 		t.Errorf("%d blocks, want %d", n, blocks)
+	}
+	if n := slabsOf(c); n != 0 {
+		t.Errorf("%d slabs after free", n)
 	}
 }
 
