@@ -16,7 +16,7 @@ func (c *column) decodeDict(cur *fields.Cursor, rows int) bool {
 	last := 0
 	for i := range n {
 		end := le16(ends, i)
-		if end < last || end > size {
+		if end < last {
 			return false
 		}
 		last = end

@@ -101,6 +101,7 @@ func TestSeek(t *testing.T) {
 		"rests":           userKeys([]string{"p", "q"}, []string{"", "12345678", "123456789", "12345678a", long, long + "x", "z"}),
 		"beyond ASCII":    userKeys([]string{"é", "\U0001F600", "\uE000"}, []string{"\uFFFF", "\U0001F600", "x"}),
 		"one row each":    userKeys([]string{"a", "aa", "ab", "b", long}, []string{"r"}),
+		"other rows each": append(userKeys([]string{"a"}, []string{"a", "b", "c"}), userKeys([]string{"b"}, []string{"d", "e", "f"})...),
 		"same row length": userKeys([]string{"a"}, []string{"0123456789abcdef", "0123456789abcdeg", "1123456789abcdef"}),
 	} {
 		h, _ := build(t, users, func(int) edm.Properties { return nil })
@@ -111,6 +112,9 @@ func TestSeek(t *testing.T) {
 				for _, b := range []byte{1, 2, 'a', 0xFF} {
 					probes = append(probes, append(bytes.Clone(u[:cut]), b))
 				}
+			}
+			for _, other := range users {
+				probes = append(probes, slices.Concat(u[:codec.PartitionLen(u)], other[codec.PartitionLen(other):]))
 			}
 		}
 		for _, p := range probes {

@@ -42,9 +42,6 @@ func (k *keys) decode(c *fields.Cursor, prefixGroups int) error {
 	k.prefixes = c.Bytes(prefixes)
 	from := c.Off
 	c.Bytes(k.rows * k.width)
-	if c.Bad {
-		return errors.New("keys end early")
-	}
 	k.suffixes = c.P[from : c.Off+SumBytes]
 	k.ends, k.restLen = nil, restLen
 	total := restLen * k.rows

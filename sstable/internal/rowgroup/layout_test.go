@@ -83,3 +83,17 @@ func TestUnitCompression(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyDictionaries builds a group whose Strings are all in dictionaries: it has no heap.
+func TestOnlyDictionaries(t *testing.T) {
+	var users [][]byte
+	for i := range minColumnRows {
+		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", i)))
+	}
+	h, _ := build(t, users, func(i int) edm.Properties {
+		return edm.Properties{{Name: "color", Value: edm.String(strings.Repeat("rgb"[i%3:i%3+1], 64))}}
+	})
+	if c := h.columns[0]; c.encoding != encodingDict || len(h.HeapUnits) != 0 {
+		t.Errorf("encoding %d, %d heap units, want %d and none", c.encoding, len(h.HeapUnits), encodingDict)
+	}
+}
