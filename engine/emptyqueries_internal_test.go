@@ -97,3 +97,47 @@ func testLeaveOutDeleted(t *testing.T, c leaveOutCase, files string) {
 		t.Error("the first queries passed no tombstone")
 	}
 }
+
+// TestEmptyRangesOfLongQueries reads a whole table, of which the query returns one half by columns. Then it walks and
+// begins among tombstones: the empty range that it finds has no row that was returned before.
+func TestEmptyRangesOfLongQueries(t *testing.T) {
+	const rows, deleted = 1000, 400
+	for _, reverse := range []bool{false, true} {
+		db, err := Open("db", Options{FS: vfs.NewMem(), Testing: TestHooks{Manual: true}})
+		must(t, "Open", err)
+		must(t, "CreateTable", db.CreateTable(t.Context(), emptyTable))
+		key := func(i int) edm.Key { // of the i-th row in the order of the query
+			if reverse {
+				i = rows - 1 - i
+			}
+			return edm.Key{Partition: "q", Row: fmt.Sprintf("%06d", i)}
+		}
+		for i := range rows {
+			_, err := db.Apply(t.Context(), emptyTable, store.Insert(edm.Entity{Key: key(i)}))
+			must(t, "Insert", err)
+			if i == rows/2-1 || i == rows-1 {
+				must(t, "Flush", db.Flush(t.Context()))
+			}
+		}
+		for i := range deleted {
+			_, err := db.Apply(t.Context(), emptyTable, store.Delete(key(rows/2+i), store.Any))
+			must(t, "Delete", err)
+		}
+		for range 2 {
+			cur := db.Query(t.Context(), emptyTable, store.Query{Reverse: reverse})
+			n := 0
+			for cur.Next() {
+				n++
+			}
+			must(t, "Err", cur.Err())
+			must(t, "Close", cur.Close())
+			if n != rows-deleted {
+				t.Errorf("reverse %t: %d rows, want %d", reverse, n, rows-deleted)
+			}
+		}
+		if db.state.Load().Mems[0].Table.Passed() == 0 {
+			t.Error("no query passed a tombstone")
+		}
+		must(t, "Close", db.Close())
+	}
+}
