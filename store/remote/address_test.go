@@ -143,6 +143,8 @@ func TestOtherSuccess(t *testing.T) {
 		{single, http.StatusNoContent, `W/"datetime'yesterday'"`, "", false},
 		{batch, http.StatusAccepted, "", part + part, true},
 		{batch, http.StatusAccepted, "", part + strings.Replace(part, "204", "200", 1), false},
+		{batch, http.StatusAccepted, "", strings.Replace(part, etag, `"5f-abc"`, 1) + part, false},
+		{batch, http.StatusAccepted, "", part + part[:strings.Index(part, "%3A")], false},
 		{batch, http.StatusAccepted, "", part + strings.Replace(part, "204", "301", 1), false},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -234,6 +234,9 @@ func (s *Store) batchResults(body []byte, ops []store.Op) ([]store.Result, error
 			return nil, fmt.Errorf("%w: %s answers %d to operation %d of a batch", store.ErrOutcomeUnknown, s.endpoint.URL, p.status, i)
 		}
 		results[i] = resultOf(p.etag)
+		if p.etag != "" && results[i].Timestamp == 0 {
+			return nil, fmt.Errorf("%w: %s answers an ETag of another form to operation %d of a batch", store.ErrOutcomeUnknown, s.endpoint.URL, i)
+		}
 	}
 	return results, nil
 }

@@ -106,11 +106,13 @@ func resultOf(etag string) store.Result {
 // feed is the array of objects of a response.
 type feed struct{ rest []byte }
 
+var errNoList = errors.New("the response has no list of values")
+
 // feedOf returns the array called value of an object in JSON.
 func feedOf(body []byte) (feed, error) {
 	at := bytes.Index(body, []byte(`"value":`)) // in a string its quotes would have escapes
 	if at < 0 {
-		return feed{}, errors.New("the response has no list of values")
+		return feed{}, errNoList
 	}
 	rest := bytes.TrimLeft(body[at+len(`"value":`):], " \r\n\t")
 	rest, ok := bytes.CutPrefix(rest, []byte("["))
@@ -150,13 +152,16 @@ func (f *feed) next() ([]byte, error) {
 // tableNames returns the names in a list of tables.
 func tableNames(body []byte) ([]string, error) {
 	var list struct {
-		Value []struct{ TableName string } `json:"value"`
+		Value *[]struct{ TableName string } `json:"value"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, err
 	}
+	if list.Value == nil {
+		return nil, errNoList
+	}
 	var names []string
-	for _, t := range list.Value {
+	for _, t := range *list.Value {
 		if err := edm.CheckTableName(t.TableName); err != nil {
 			// The service lists tables of metrics, whose names begin with $.
 			if strings.HasPrefix(t.TableName, "$") {

@@ -152,7 +152,7 @@ func (c *cursor) object() ([]byte, error) {
 		if c.page.rest != nil {
 			object, err := c.page.next()
 			if object != nil || err != nil {
-				return object, err
+				return object, c.pageError(err)
 			}
 			c.page.rest = nil
 		}
@@ -181,7 +181,15 @@ func (c *cursor) read() error {
 	empty := func(s *string) bool { return s == nil || *s == "" }
 	c.last = empty(c.options.NextPartitionKey) && empty(c.options.NextRowKey)
 	c.page, err = feedOf(x.reply)
-	return err
+	return c.pageError(err)
+}
+
+// pageError returns err with the address and the table of a page that is no list.
+func (c *cursor) pageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: page of table %s: %w", c.s.endpoint.URL, c.table, err)
 }
 
 // Row implements store.Cursor.
