@@ -44,7 +44,7 @@ type state uint8
 
 const (
 	unsent      state = iota // the server has not received it
-	interrupted              // the server has not received it, because a TLS handshake was cut
+	interrupted              // the server has not received it, because there was no connection to it yet
 	cut                      // the server may have executed it
 	answered                 // there is a status
 )
@@ -122,16 +122,19 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 		x = &exchange{}
 	}
 	x.state, x.wrong, x.status = unsent, "", 0
-	x.sent.Store(true)
+	x.sent.Store(false)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	x.state = cut
-	// A connection whose handshake failed is not used, so GotConn is not called. The hooks can
-	// run after the end of RoundTrip.
+	// GotConn is called before a connection is used, so not for one whose handshake failed or that a
+	// proxy refused. The hooks can run after the end of RoundTrip.
 	var connected, handshakeFailed atomic.Bool
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) {
+			connected.Store(true)
+			x.sent.Store(true)
+		},
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 			if err != nil {
 				handshakeFailed.Store(true)
@@ -143,11 +146,14 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 		var op *net.OpError
 		var dns *net.DNSError
 		switch {
-		case errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns):
+		case errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") || errors.As(err, &dns):
 			x.state = unsent
-		case handshakeFailed.Load() && !connected.Load():
+		case !connected.Load():
 			x.state = interrupted
-			if x.wrong = handshakeReason(err); x.wrong != "" {
+			if handshakeFailed.Load() {
+				x.wrong = handshakeReason(err)
+			}
+			if x.wrong != "" {
 				x.state = unsent
 			}
 		case r.URL.Scheme == "http" && isAlert(err):
