@@ -1,10 +1,11 @@
 package serve
 
 import (
+	"bytes"
 	"crypto/tls"
-	"errors"
+	"encoding/pem"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -80,13 +81,35 @@ func (c *Config) certificate(host string) (tls.Certificate, error) {
 
 // givenCertificate reads the certificate of --cert.
 func (c *Config) givenCertificate() (tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	flags := fmt.Sprintf("--cert %s and --key %s", c.Cert, c.Key)
-	switch unread := (*fs.PathError)(nil); {
-	case err == nil:
-		return pair, nil
-	case errors.As(err, &unread):
-		return pair, hint.Input(flags, err)
+	cert, err := os.ReadFile(c.Cert)
+	if err != nil {
+		return tls.Certificate{}, hint.Input(flags, err)
 	}
-	return pair, usagef("%s: %v", flags, err)
+	key, err := os.ReadFile(c.Key)
+	if err != nil {
+		return tls.Certificate{}, hint.Input(flags, err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err == nil && hasPartialBlock(cert) { // X509KeyPair ignores it, and clients need each certificate
+		err = fmt.Errorf("a certificate in %s is not complete", c.Cert)
+	}
+	if err != nil {
+		return tls.Certificate{}, usagef("%s: %v", flags, err)
+	}
+	return pair, nil
+}
+
+// hasPartialBlock reports whether a PEM file has the beginning of a block that cannot be decoded, as
+// while another program writes the file.
+func hasPartialBlock(text []byte) bool {
+	blocks := bytes.Count(text, []byte("-----BEGIN "))
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return blocks > 0
+		}
+		text = rest
+		blocks--
+	}
 }
