@@ -52,8 +52,8 @@ func (a *app) deleteRows(ctx context.Context, name, table string, e *filter.Expr
 		a.note("deleted %s of table %s", quantity.Plural(n.Rows, "entity"), table)
 	case errors.Is(err, context.Canceled):
 		a.note("deleted %s of table %s; repeat the command to continue", quantity.Plural(n.Rows, "entity"), table)
-	case n.Rows > 0:
-		err = fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, quantity.Plural(n.Rows, "entity"))
+	case n.Rows > 0 || errors.Is(err, store.ErrOutcomeUnknown):
+		err = hint.Repeatable(fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, quantity.Plural(n.Rows, "entity")))
 	}
 	if err == nil && n.Changed > 0 {
 		a.note("kept %s that changed meanwhile; repeat the command to check again", quantity.Plural(n.Changed, "entity"))

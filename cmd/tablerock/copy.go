@@ -109,7 +109,7 @@ func (a *app) copyTable(ctx context.Context, from, to store.Store, table string)
 	}
 	if err != nil {
 		const state = "the copy is not complete; copy again to continue"
-		return hint.Interrupted(fmt.Errorf("table %s: %w (%s)", table, err, state), "table "+table+": "+state)
+		return hint.Interrupted(hint.Repeatable(fmt.Errorf("table %s: %w (%s)", table, err, state)), "table "+table+": "+state)
 	}
 	a.note("table %s: %s, %s written, %.2f s", table, quantity.Plural(n.Rows, "entity"), quantity.Count(n.Written), time.Since(begin).Seconds())
 	return nil

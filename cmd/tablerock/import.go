@@ -174,8 +174,8 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		stored := bulk.Stopped(done.Rows, table, o.Mode, err)
 		if errors.Is(err, context.Canceled) {
 			a.note("%s", stored)
-		} else if done.Rows > 0 || bulk.IsBadRow(err) {
-			err = fmt.Errorf("%w (%s)", err, stored)
+		} else if done.Rows > 0 || bulk.IsBadRow(err) || errors.Is(err, store.ErrOutcomeUnknown) {
+			err = hint.Repeatable(fmt.Errorf("%w (%s)", err, stored))
 		}
 		return err
 	}

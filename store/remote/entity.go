@@ -106,7 +106,7 @@ func resultOf(etag string) store.Result {
 // feed is the array of objects of a response.
 type feed struct{ rest []byte }
 
-var errNoList = errors.New("the response has no list of values")
+var errNoList = errors.New("the response has no list of values, as no Table server answers; check the address")
 
 // feedOf returns the array called value of an object in JSON.
 func feedOf(body []byte) (feed, error) {
@@ -146,7 +146,7 @@ func (f *feed) next() ([]byte, error) {
 			}
 		}
 	}
-	return nil, errors.New("the response ends within a value")
+	return nil, errors.New("the response ends within a value; try again")
 }
 
 // tableNames returns the names in a list of tables.
@@ -154,11 +154,12 @@ func tableNames(body []byte) ([]string, error) {
 	var list struct {
 		Value *[]struct{ TableName string } `json:"value"`
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, err
-	}
-	if list.Value == nil {
+	err := json.Unmarshal(body, &list)
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) || err == nil && list.Value == nil {
 		return nil, errNoList
+	}
+	if err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, t := range *list.Value {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,18 @@ func Clear(err error) error {
 	return err
 }
 
+// lookFirst is the next step after a write whose outcome is not known.
+const lookFirst = "check whether the write is stored before you repeat it"
+
+// Repeatable returns err, which says that the command goes on when it is repeated. Next does not
+// contradict that.
+func Repeatable(err error) error {
+	if Next(err) == lookFirst {
+		return With(err, "")
+	}
+	return err
+}
+
 // Next returns the next step after err, or "" if it is not known or err itself says it.
 func Next(err error) string {
 	var known *advised
@@ -85,7 +98,7 @@ func Next(err error) string {
 		return "the flag is --" + map[string]string{"Delimiter": "delimiter", "PartitionKey": "partition-key", "RowKey": "row-key"}[option.Option]
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
 		return "check the account, its key or the SAS, and the clock of this machine"
-	case errors.As(err, &answer) && errors.Is(err, store.ErrUnavailable):
+	case errors.As(err, &answer) && (errors.Is(err, store.ErrUnavailable) || isPassing(answer)):
 		return "try again later"
 	case errors.As(err, &answer) && answer.Code == "" && answer.Status < 500:
 		return "check that this is the address of a Table server and not of another service"
@@ -122,9 +135,15 @@ func Next(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "check its owner and permissions"
 	case errors.Is(err, store.ErrOutcomeUnknown):
-		return "check whether the write is stored before you repeat it"
+		return lookFirst
 	}
 	return ""
+}
+
+// isPassing reports whether a Table server failed without an effect.
+func isPassing(answer *remote.Error) bool {
+	failed := answer.Status >= http.StatusInternalServerError && answer.Status != http.StatusNotImplemented
+	return failed && answer.Code != "" && !errors.Is(answer, store.ErrOutcomeUnknown)
 }
 
 // limit returns the next step if a limit of the process is the cause of err, else "".
