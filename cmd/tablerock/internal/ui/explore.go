@@ -181,7 +181,11 @@ func (e *Explore) exploreServer(ctx context.Context, at *where.Server, note func
 		return err
 	}
 	a.Store = &observed{s, a.Name, m}
-	return e.serve(ctx, Options(e.Version, slog.New(slog.NewTextHandler(e.Stderr, nil)), m), []explorer.Account{a})
+	o := Options(e.Version, slog.New(slog.NewTextHandler(e.Stderr, nil)), m)
+	if at.Protocol() {
+		o.Problem = problemOf(at.String())
+	}
+	return e.serve(ctx, o, []explorer.Account{a})
 }
 
 // protocolAccount returns the account of a server for the pages.
