@@ -511,3 +511,46 @@ func TestReadWhileRestarting(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseWaitsForWrite closes a store while the server has a write. Close waits for the answer, and
+// calls after it has begun return ErrClosed.
+func TestCloseWaitsForWrite(t *testing.T) {
+	got, release := make(chan struct{}), make(chan struct{})
+	var executed atomic.Bool
+	s, direct := behind(t, func(http.ResponseWriter, *http.Request, int) bool {
+		close(got)
+		<-release
+		executed.Store(true)
+		return true
+	})
+	if err := direct.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	applied, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := s.Apply(t.Context(), "People", store.Insert(entity("1", 1)))
+		applied <- err
+	}()
+	<-got
+	go func() {
+		err := s.Close()
+		if !executed.Load() {
+			err = errors.Join(err, errors.New("closed before the write was executed"))
+		}
+		closed <- err
+	}()
+	for ended := false; !ended; {
+		err := s.View(t.Context(), "", edm.Key{}, nil) // an illegal name sends nothing
+		ended = errors.Is(err, store.ErrClosed)
+	}
+	close(release)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := <-applied; err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Apply(t.Context(), "People", store.Insert(entity("2", 1))); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a write after Close: %v", err)
+	}
+}

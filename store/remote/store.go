@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,7 @@ type Store struct {
 	boundary  string // of batches
 	answered  atomic.Bool
 	closed    atomic.Bool
+	writing   sync.RWMutex // writes hold it shared, and Close waits for it
 }
 
 // Open returns a store of the account at e. It does not connect. The caller closes the
@@ -149,6 +151,11 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 // proxy can answer 503 for a server that has executed the write. The index of a batch's
 // message is that of the operation that failed.
 func (s *Store) write(ctx context.Context, x *exchange, call func(context.Context) error) (index int, err error) {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
 	retry := s.retry(func(resp *http.Response, err error) bool {
 		if err != nil || !refuses(resp) {
 			return false
@@ -381,9 +388,11 @@ func (s *Store) SetAccountMeta(context.Context, []byte) error {
 	return unsupported("metadata of accounts")
 }
 
-// Close implements store.Store. It closes idle connections.
+// Close implements store.Store. It waits for writes, and closes idle connections.
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
+		s.writing.Lock()
+		defer s.writing.Unlock()
 		s.transport.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 	}
 	return nil
