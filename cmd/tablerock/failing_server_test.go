@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,38 +15,49 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/tabletest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // failing is a server that fails from one request on.
 type failing struct {
-	*tabletest.Server
+	store   store.Store
 	address string
 	n, from atomic.Int64
 	fail    atomic.Pointer[func(http.ResponseWriter)]
 }
 
+const failingKey = "c29tZSBvdGhlciBrZXkgb2YgbXkgb3duLCBsb25nIGVub3VnaCBmb3IgdXMh"
+
 func newFailing(t *testing.T) *failing {
 	t.Helper()
-	f := &failing{Server: tabletest.New(t)}
-	to, err := url.Parse(f.Endpoint)
+	const account = "failing"
+	db, err := engine.Open(account, engine.Options{FS: vfs.NewMem(), SegmentBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to.Host})
-	proxy.Transport = &http.Transport{}
-	t.Cleanup(proxy.Transport.(*http.Transport).CloseIdleConnections)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h, err := server.New(server.Options{Accounts: []server.Account{{Name: account, Keys: []string{failingKey}, Store: db}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &failing{store: db}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.n.Add(1) < f.from.Load() {
-			proxy.ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		(*f.fail.Load())(w)
 	}))
 	t.Cleanup(front.Close)
-	f.address = front.URL + "/" + f.Account
+	f.address = front.URL + "/" + account
 	return f
 }
 
@@ -91,7 +100,7 @@ var failures = []struct {
 
 func (f *failing) fill(t *testing.T, table string, rows int) {
 	t.Helper()
-	if err := f.Store.CreateTable(t.Context(), table); err != nil {
+	if err := f.store.CreateTable(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}
 	var ops []store.Op
@@ -99,7 +108,7 @@ func (f *failing) fill(t *testing.T, table string, rows int) {
 		key := edm.Key{Partition: "p", Row: fmt.Sprintf("%05d", i)}
 		ops = append(ops, store.Insert(edm.Entity{Key: key, Properties: edm.Properties{{Name: "N", Value: edm.Int32(1)}}}))
 		if len(ops) == 100 || i == rows-1 {
-			if _, err := f.Store.Apply(t.Context(), table, ops...); err != nil {
+			if _, err := f.store.Apply(t.Context(), table, ops...); err != nil {
 				t.Fatal(err)
 			}
 			ops = nil
@@ -125,7 +134,7 @@ func TestExportFromFailing(t *testing.T) {
 				if old != "" {
 					writeText(t, file, old)
 				}
-				code, stderr, failed := f.run(t, n, "export", "People", file, "--endpoint", f.address, "--account-key", f.Key)
+				code, stderr, failed := f.run(t, n, "export", "People", file, "--endpoint", f.address, "--account-key", failingKey)
 				if !failed {
 					if code != exitOK || n < 3 {
 						t.Errorf("%s without a failure: exit code %d after %d requests, %s", name, code, n-1, stderr)
@@ -145,7 +154,7 @@ func TestExportFromFailing(t *testing.T) {
 // rows returns the number of entities of a table.
 func (f *failing) rows(t *testing.T, table string) (n int) {
 	t.Helper()
-	for _, err := range store.Entities(f.Store.Query(t.Context(), table, store.Query{})) {
+	for _, err := range store.Entities(f.store.Query(t.Context(), table, store.Query{})) {
 		if errors.Is(err, store.ErrTableNotFound) {
 			return 0
 		} else if err != nil {
@@ -174,10 +183,10 @@ func TestImportIntoFailing(t *testing.T) {
 			}
 			f.fail.Store(&c.fail)
 			for n := int64(1); ; n++ {
-				if err := f.Store.DeleteTable(t.Context(), "People"); err != nil && !errors.Is(err, store.ErrTableNotFound) {
+				if err := f.store.DeleteTable(t.Context(), "People"); err != nil && !errors.Is(err, store.ErrTableNotFound) {
 					t.Fatal(err)
 				}
-				args := []string{"import", "People", file, "--mode", mode, "--endpoint", f.address, "--account-key", f.Key}
+				args := []string{"import", "People", file, "--mode", mode, "--endpoint", f.address, "--account-key", failingKey}
 				code, stderr, failed := f.run(t, n, args...)
 				if !failed {
 					if code != exitOK || n < 6 || f.rows(t, "People") != rows {
@@ -209,7 +218,7 @@ func TestCopyFromFailing(t *testing.T) {
 		f.fail.Store(&c.fail)
 		for _, command := range []string{"copy", "count", "clear"} {
 			if f.rows(t, "People") == 0 {
-				if err := f.Store.DeleteTable(t.Context(), "People"); err != nil && !errors.Is(err, store.ErrTableNotFound) {
+				if err := f.store.DeleteTable(t.Context(), "People"); err != nil && !errors.Is(err, store.ErrTableNotFound) {
 					t.Fatal(err)
 				}
 				f.fill(t, "People", 1100)
@@ -217,9 +226,9 @@ func TestCopyFromFailing(t *testing.T) {
 			for n := int64(1); ; n++ {
 				data := filepath.Join(t.TempDir(), "data")
 				args := map[string][]string{
-					"copy":  {"copy", "--to", data, "--from", f.address, "--account-key", f.Key},
-					"count": {"count", "People", "--endpoint", f.address, "--account-key", f.Key},
-					"clear": {"clear", "People", "--yes", "--endpoint", f.address, "--account-key", f.Key},
+					"copy":  {"copy", "--to", data, "--from", f.address, "--account-key", failingKey},
+					"count": {"count", "People", "--endpoint", f.address, "--account-key", failingKey},
+					"clear": {"clear", "People", "--yes", "--endpoint", f.address, "--account-key", failingKey},
 				}[command]
 				before := f.rows(t, "People")
 				code, stderr, failed := f.run(t, n, args...)

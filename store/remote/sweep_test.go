@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +18,11 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/remote"
-	"github.com/tablerock-db/tablerock/tabletest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // reply is a response of the server.
@@ -108,14 +109,21 @@ type sweep struct {
 
 func newSweep(t *testing.T) *sweep {
 	t.Helper()
-	srv := tabletest.New(t)
-	to, err := url.Parse(srv.Endpoint)
+	const account = "sweep"
+	db, err := engine.Open(account, engine.Options{FS: vfs.NewMem(), SegmentBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream := &http.Transport{DisableCompression: true}
-	t.Cleanup(upstream.CloseIdleConnections)
-	s := &sweep{direct: srv.Store}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h, err := server.New(server.Options{Accounts: []server.Account{{Name: account, Keys: []string{testKey}, Store: db}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sweep{direct: db}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := (*s.plan.Load())(int(s.n.Add(1)))
 		i := slices.IndexFunc(faults, func(f fault) bool { return f.name == name })
@@ -124,33 +132,25 @@ func newSweep(t *testing.T) *sweep {
 			faults[i].answer(w, nil)
 			return
 		}
-		r.URL.Scheme, r.URL.Host, r.RequestURI = "http", to.Host, ""
-		resp, err := upstream.RoundTrip(r)
-		if err != nil {
-			t.Error(err)
-			panic(http.ErrAbortHandler)
-		}
-		body, err := io.ReadAll(resp.Body)
-		if err := errors.Join(err, resp.Body.Close()); err != nil {
-			t.Error(err)
-		}
-		rep := &reply{resp.StatusCode, resp.Header, body}
+		of := httptest.NewRecorder()
+		h.ServeHTTP(of, r)
+		rep := &reply{of.Code, of.Header(), of.Body.Bytes()}
 		switch {
 		case name == "no answer":
 			<-r.Context().Done()
 		case name == "no rest":
-			rep.send(w, body[:len(body)/2], len(body))
+			rep.send(w, rep.body[:len(rep.body)/2], len(rep.body))
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		case i < 0:
-			rep.send(w, body, len(body))
+			rep.send(w, rep.body, len(rep.body))
 		default:
 			faults[i].answer(w, rep)
 		}
 	}))
 	t.Cleanup(front.Close)
 	s.address = front.URL
-	s.through = open(t, front.URL+"/"+srv.Account, srv.Key)
+	s.through = open(t, front.URL+"/"+account, testKey)
 	return s
 }
 
