@@ -81,7 +81,7 @@ server, or the one TABLE of that account.` + where.Help,
 	}
 	a.where.Add(cmd.PersistentFlags())
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", formatUsage)
+	flags.StringVar(&f.format, "format", "", importFormatUsage)
 	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member with the PartitionKey")
 	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member with the RowKey")
 	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV; in a .tsv file the default is a tab")
@@ -101,7 +101,10 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 		return read, o, usagef("--delimiter %q: must be one ASCII character other than a quote or a line feed", f.delimiter)
 	}
 	format := f.format
-	if format == "" && (f.delimiterGiven || f.header != "") {
+	if format != "" && formatNames[format] == 0 {
+		return read, o, usagef("--format %q: %s", format, importFormatError)
+	}
+	if named, _ := transfer.FormatOf(name); named == 0 && format == "" && (f.delimiterGiven || f.header != "") {
 		format = output.CSV
 	}
 	file, err := formatOf(format, name)
@@ -113,7 +116,7 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 		read.Delimiter = delimiter[0]
 	}
 	if read.Format != transfer.CSV && (f.delimiterGiven || f.header != "") {
-		return read, o, usagef("--delimiter and --header are for CSV only")
+		return read, o, usagef("--delimiter and --header are for CSV only: remove them, or give --format csv")
 	}
 	if f.header != "" {
 		read.Header = strings.Split(f.header, ",")

@@ -4,20 +4,42 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // isAzurite reports whether the file called name is one of Azurite's tables.
 func (f *importFlags) isAzurite(name string) bool {
 	_, inner := transfer.CompressionOf(filepath.Base(name))
 	return f.format == formatAzurite || f.format == "" && inner == transfer.AzuriteFile
+}
+
+// noAzuriteTable returns the error of a file of Azurite that lacks the table of an account, or
+// any table of it if table is "". has are the tables in the file.
+func noAzuriteTable(file, table, account string, has []string) error {
+	const most = 10
+	list := "no table"
+	if len(has) > 0 {
+		list = strings.Join(has[:min(len(has), most)], ", ")
+	}
+	if len(has) > most {
+		list += fmt.Sprintf(" and %d more", len(has)-most)
+	}
+	what := "table " + table
+	if table == "" {
+		what = "a table"
+	}
+	return hint.With(fmt.Errorf("%s: %s of account %s: %w", file, what, account, store.ErrTableNotFound),
+		"the file has "+list+"; --account names another account")
 }
 
 // importAzurite imports the tables in a file of Azurite.
@@ -44,7 +66,9 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 	read.Name = src.name
 	oneAccount := table != "" || cmd.Flags().Changed("account") || a.server != nil // a server is one account
 	tables, skipped := 0, false
+	var has []string // the tables of all accounts
 	err = transfer.ReadAzurite(cmd.Context(), src, read, func(account, name string, rows *transfer.Reader) error {
+		has = append(has, name+" of account "+account)
 		if oneAccount && account != a.account || table != "" && edm.FoldTableName(name) != edm.FoldTableName(table) {
 			return nil
 		}
@@ -64,7 +88,7 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 	})
 	switch {
 	case err == nil && tables == 0 && oneAccount:
-		err = fmt.Errorf("%s: it has no such table of account %s; --account names another", read.Name, a.account)
+		err = noAzuriteTable(read.Name, table, a.account, has)
 	case err == nil && skipped:
 		err = &quietError{exitFailure}
 	case err == nil:

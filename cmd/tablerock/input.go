@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
@@ -95,7 +99,19 @@ const (
 
 	formatUsage = "`format` of the file: csv, tsv, jsonl, json or parquet (default: by its name, jsonl for -)"
 	formatError = "must be csv, tsv, jsonl, json or parquet"
+
+	importFormatUsage = "`format` of the file: csv, tsv, jsonl, json, parquet or azurite (default: by its name, jsonl for -)"
+	importFormatError = "must be csv, tsv, jsonl, json, parquet or azurite"
 )
+
+// formatsOf returns the values of --format of a command.
+func formatsOf(cmd *cobra.Command) []string {
+	names := slices.Sorted(maps.Keys(formatNames))
+	if cmd.Name() == "import" {
+		names = append(names, formatAzurite)
+	}
+	return names
+}
 
 // formatOf returns the format of the file called name: that of --format, or else that of
 // its name.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -131,7 +130,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 			c.Args, c.RunE = cobra.ArbitraryArgs, runGroup
 		}
 	}
-	complete.Add(root, complete.Sources{Tables: a.tableNames, Accounts: a.accountNames, Formats: slices.Sorted(maps.Keys(formatNames))})
+	complete.Add(root, complete.Sources{Tables: a.tableNames, Accounts: a.accountNames, Formats: formatsOf})
 	return root
 }
 

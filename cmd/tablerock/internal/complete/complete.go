@@ -30,7 +30,7 @@ type Names func(cmd *cobra.Command) []string
 // Sources has the names that this package does not know.
 type Sources struct {
 	Tables, Accounts Names
-	Formats          []string // of files of entities
+	Formats          Names // of files of entities, from no data
 }
 
 // Add adds completions to all commands below root: for flags by their name, and for
@@ -61,7 +61,7 @@ func addFlag(cmd *cobra.Command, f *pflag.Flag, s Sources) {
 	case fixed != nil:
 		complete = words(func(*cobra.Command) []string { return fixed })
 	case f.Name == "format":
-		complete = words(func(*cobra.Command) []string { return s.Formats })
+		complete = words(s.Formats)
 	case f.Name == "account" && f.Value.Type() == "string":
 		complete = words(s.Accounts)
 	case slices.Contains(directories, f.Name):
