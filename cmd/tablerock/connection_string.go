@@ -19,8 +19,8 @@ func newConnectionString(a *app) *cobra.Command {
 		Use:   "connection-string",
 		Short: "Print the connection string of an account",
 		Long: `Print the connection string of an account of the server that has --data, with its key. If
-none runs there, or with --listen, --accounts-file or --self-signed, print that of "tablerock
-serve" with these flags.
+none runs there, or with --listen, --accounts-file, --account NAME:KEY or --self-signed, print
+that of "tablerock serve" with these flags.
 
   export AZURE_STORAGE_CONNECTION_STRING="$(tablerock connection-string --account shop)"`,
 		Args: arguments(0, 0),
@@ -34,7 +34,8 @@ serve" with these flags.
 	for _, name := range serve.ConnectionFlags {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
-	all.Lookup("account").Usage = "print that of the account with this `NAME` (default: the first); NAME:KEY1[:KEY2] is an account as in \"tablerock serve\""
+	all.Lookup("account").Usage = "print that of the account with this `NAME` or NAME:KEY1[:KEY2] (default: the first); " +
+		"with keys it is an account as in \"tablerock serve\""
 	return cmd
 }
 

@@ -84,6 +84,9 @@ func (c *Config) applyAzurite() error {
 		}
 		c.Listen = net.JoinHostPort(host, port)
 	}
+	if a.location != "" && c.typed("data") {
+		return usagef("--location and --data exclude each other: name one of them")
+	}
 	if a.location != "" {
 		c.Data = a.location
 	}

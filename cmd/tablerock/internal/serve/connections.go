@@ -37,10 +37,23 @@ func (c *Config) Connections() ([]local.Connection, error) {
 // ConnectionFlags are the flags of the command on which a connection depends.
 var ConnectionFlags = []string{"account", "listen", "accounts-file", "insecure-dev-key", "cert", "key", "self-signed"}
 
+// noAccountError is the error of an account that a server does not have. It is
+// fs.ErrNotExist.
+type noAccountError struct {
+	what  string
+	names []string // of its accounts
+}
+
+func (e *noAccountError) Error() string {
+	return fmt.Sprintf("%s is not one of the server; there are: %s", e.what, strings.Join(e.names, ", "))
+}
+
+func (*noAccountError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // Find returns the connection of the account that c.Accounts names without a key, or else of
-// the first one: of the server that has c.Data or, if none answers or the command line has
-// other flags of a server, of the one that Run would start. typed reports whether a flag is on
-// the command line.
+// the first one that the command line has with its key, or else of the first one: of the server
+// that has c.Data or, if none answers or the command line has other flags of a server, of the
+// one that Run would start. typed reports whether a flag is on the command line.
 func (c Config) Find(ctx context.Context, typed func(flag string) bool, note func(format string, args ...any)) (local.Connection, error) {
 	wanted := ""
 	var accounts []string
@@ -55,6 +68,9 @@ func (c Config) Find(ctx context.Context, typed func(flag string) bool, note fun
 		wanted = text
 	}
 	c.Accounts = accounts
+	if wanted == "" && len(accounts) > 0 && typed("account") {
+		wanted, _, _ = strings.Cut(accounts[0], ":")
+	}
 	described := len(accounts) > 0 && typed("account") || slices.ContainsFunc(ConnectionFlags[1:], typed)
 	var list []local.Connection
 	err := error(nil)
@@ -77,9 +93,9 @@ func (c Config) Find(ctx context.Context, typed func(flag string) bool, note fun
 		}
 	}
 	if !typed("account") {
-		return local.Connection{}, fmt.Errorf("the account of environment variable TABLEROCK_ACCOUNT: %w; there are: %s", fs.ErrNotExist, strings.Join(names, ", "))
+		return local.Connection{}, &noAccountError{"the account of environment variable TABLEROCK_ACCOUNT", names}
 	}
-	return local.Connection{}, fmt.Errorf("account %q: %w; there are: %s", wanted, fs.ErrNotExist, strings.Join(names, ", "))
+	return local.Connection{}, &noAccountError{fmt.Sprintf("account %q", wanted), names}
 }
 
 func connections(at *endpoint, accounts []account) []local.Connection {
