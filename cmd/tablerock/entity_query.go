@@ -70,7 +70,7 @@ keys.
 				return err
 			}
 			if q.Reverse && a.server != nil && a.server.Protocol() {
-				return usagef("--reverse: the Table protocol of %s has no descending order; it works with --data only", a.dataName())
+				return usagef("--reverse: the Table protocol of %s has no descending order; it works with --data and --backend only", a.dataName())
 			}
 			return a.ofTable(args[0], a.snapshot(func(s reader) error {
 				return a.query(cmd.Context(), s, args[0], q)

@@ -227,7 +227,7 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 		}
 		if value := os.Getenv(name); value != "" {
 			if setErr := flags.Set(f.Name, value); setErr != nil {
-				err = usagef("environment variable %s is %q, which is not a value of --%s", name, value, f.Name)
+				err = usagef("environment variable %s is %q, which is not a value of --%s%s", name, value, f.Name, hint.Value(setErr))
 			}
 		}
 	})

@@ -74,6 +74,16 @@ func flagsOf(cmd *cobra.Command) []string {
 	return names
 }
 
+// Value returns what err, an error of package pflag, says about the values of a flag, after a
+// colon, or "" if it says nothing about them.
+func Value(err error) string {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return ""
+	}
+	return ": it " + wants(invalid.GetFlag(), invalid.Unwrap())
+}
+
 // wants describes the values of a flag. Our own types of flags describe them in the error.
 func wants(f *pflag.Flag, refusal error) string {
 	switch f.Value.Type() {

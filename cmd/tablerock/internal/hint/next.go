@@ -187,7 +187,7 @@ var ErrOneAccount = errors.New("the database of one account")
 // Data returns an error if dir, the value of flag, cannot be a directory of data. The target of a
 // symbolic link must exist: it may be on a disk that is not mounted.
 func Data(flag, dir string) error {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%s %s: %w: give the directory of the data, or a new one", flag, dir, syscall.ENOTDIR)
 	}
 	if target, err := os.Readlink(filepath.Clean(dir)); err == nil {

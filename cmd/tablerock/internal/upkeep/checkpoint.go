@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -36,6 +37,9 @@ interruption or an error, remove DEST before the next try.`,
 			if errors.Is(err, store.ErrLocked) {
 				err = fmt.Errorf("a checkpoint needs exclusive use of the database: %w", err)
 				return hint.With(err, `"tablerock backup create" works beside a server`)
+			}
+			if errors.Is(err, fs.ErrExist) {
+				return hint.With(err, "name a directory that is empty or does not exist")
 			}
 			if err == nil {
 				e.Note("copied %s to %s", e.Dir(), args[0])

@@ -246,7 +246,7 @@ func (f *Flags) backend(c *Command) (*Server, error) {
 	if c.Typed(pgbackend.Flag) {
 		s.backend.WarnPassword(c.Note)
 	} else {
-		c.Note("using %s, the database of %s", s, pgbackend.Flag)
+		c.Note("using %s, the database of %s", s, variable("--"+pgbackend.Flag))
 	}
 	return s, nil
 }
@@ -315,9 +315,19 @@ func (c *Command) choose(e remote.Endpoint, name string, say bool) (*Server, err
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if say {
-		c.Note("using %s, the server of %s", e.URL, strings.TrimPrefix(name, "--"))
+		c.Note("using %s, the server of %s", e.URL, variable(name))
 	}
 	return &Server{endpoint: e}, nil
+}
+
+// variable returns the environment variable of a flag with its dashes, and the name of any
+// other variable as it is.
+func variable(name string) string {
+	flag, ok := strings.CutPrefix(name, "--")
+	if !ok {
+		return name
+	}
+	return "TABLEROCK_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // checkKey returns an error without the key if the key of e cannot be one.
