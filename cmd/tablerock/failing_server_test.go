@@ -89,7 +89,7 @@ var failures = []struct {
 	code int
 	next string // of a read
 }{
-	{"403", status(403, "x-ms-error-code: AuthorizationFailure", ""), exitUnusable, "; check the account, its key"},
+	{"403", status(403, "x-ms-error-code: AuthorizationFailure", ""), exitUnusable, "; the SAS or the role does not allow this"},
 	{"busy", status(503, "x-ms-error-code: ServerBusy\nRetry-After: 3600", ""), exitFailure, "; try again later"},
 	{"500", status(500, "x-ms-error-code: InternalError\nRetry-After: 3600", ""), exitFailure, "; try again later"},
 	{"404", status(404, "", "<html>no such page</html>"), exitFailure, "; check that this is the address"},

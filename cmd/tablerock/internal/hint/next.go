@@ -96,6 +96,8 @@ func Next(err error) string {
 		return `run "az login", or give --account-key or --sas`
 	case errors.As(err, &option):
 		return "the flag is --" + map[string]string{"Delimiter": "delimiter", "PartitionKey": "partition-key", "RowKey": "row-key"}[option.Option]
+	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission) && strings.HasPrefix(answer.Code, "Authorization"):
+		return "the SAS or the role does not allow this: give another one, or the key of the account"
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
 		return "check the account, its key or the SAS, and the clock of this machine"
 	case errors.As(err, &answer) && (errors.Is(err, store.ErrUnavailable) || isPassing(answer)):
