@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -542,6 +543,15 @@ func TestCloseWaitsForWrite(t *testing.T) {
 	for ended := false; !ended; {
 		err := s.View(t.Context(), "", edm.Key{}, nil) // an illegal name sends nothing
 		ended = errors.Is(err, store.ErrClosed)
+	}
+	for range 10_000 { // a Close that does not wait ends meanwhile
+		runtime.Gosched()
+	}
+	select {
+	case err := <-closed:
+		t.Errorf("Close has returned before the write, error %v", err)
+		closed <- nil
+	default:
 	}
 	close(release)
 	if err := <-closed; err != nil {
