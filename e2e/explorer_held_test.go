@@ -120,7 +120,7 @@ func TestExplorerJobs(t *testing.T) {
 	}{
 		{"flush", []string{"hold flush"}, []string{"Log (WAL)", "Memtables", "Flush"}, []string{"Tier 0", "Tier 1", "Bottom", "Compaction"}},
 		{"compaction", []string{"hold compaction"}, []string{"Tier 0", "Compaction"}, []string{"Log (WAL)", "Memtables", "Flush"}},
-		{"flush and compaction", []string{"freeze", "hold flush"}, []string{"Log (WAL)", "Memtables", "Flush", "Tier 0", "Compaction"}, nil},
+		{"flush and compaction", []string{"hold both"}, []string{"Log (WAL)", "Memtables", "Flush", "Tier 0", "Compaction"}, nil},
 		{"none", []string{"release", "compact"}, nil, []string{"Log (WAL)", "Memtables", "Flush", "Tier 0", "Tier 1", "Bottom", "Compaction"}},
 	} {
 		for _, command := range step.commands {

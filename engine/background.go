@@ -26,6 +26,10 @@ type steps struct {
 	reclaiming uint64
 	// +checklocks:mu
 	reclaimNext bool
+	// flushAfter is the value of DB.compacted before which the next flush does not begin, 0 if it
+	// need not wait.
+	// +checklocks:mu
+	flushAfter int64
 	// flushLimit is how much space was left for a flush that failed on a full disk.
 	// +checklocks:mu
 	flushLimit int64
@@ -95,10 +99,65 @@ func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	defer db.endWrite()
-	if worked, err = db.step(ctx); worked || err != nil {
+	if worked, err = db.pacedStep(ctx); worked || err != nil {
 		return worked, err
 	}
 	return db.archive.Step(ctx)
+}
+
+// pacedStep is step, but a flush waits for the compactions that pace asks for.
+func (db *DB) pacedStep(ctx context.Context) (worked bool, err error) {
+	if worked, err = db.stepBeforeFlush(ctx); worked || err != nil {
+		return worked, err
+	}
+	return db.step(ctx)
+}
+
+// stepBeforeFlush does one step of the compactions that pace asks for, if they can do any.
+func (db *DB) stepBeforeFlush(ctx context.Context) (worked bool, err error) {
+	s := &db.steps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flushAfter <= db.compacted() || db.gate.Full() || !db.gate.Reserve.Full() {
+		return false, nil
+	}
+	ended := false
+	defer db.log.FailUnless(&ended)
+	worked, err = db.compactionStep(ctx)
+	if !worked {
+		s.flushAfter = 0 // the flush does not wait for a failure, nor for a Compact
+	}
+	ended = true
+	if space.NoSpace(err) {
+		return false, nil // step reclaims
+	}
+	if worked || err != nil {
+		db.noteStep(ctx, err, true)
+	}
+	return worked, err
+}
+
+// compacted returns how many bytes compactions have read in all. The part of the one under way is
+// estimated by its output.
+// +checklocks:db.steps.mu
+func (db *DB) compacted() int64 {
+	n := db.tree.Counters().ReadBytes
+	if c := db.steps.compaction; c != nil {
+		n += c.Written()
+	}
+	return n
+}
+
+// pace sets how much compactions read before the next flush: so much that the backlog is smaller
+// before it reaches maxRuns. Flushes precede compactions otherwise, and writers can be as fast as
+// they are. Writers would wait for all of the compactions at once: 4 s, and 1.2 s with pace, in a
+// load of 10,000,000 entities in a random order (bench/peers, load/order=random).
+// +checklocks:db.steps.mu
+func (db *DB) pace() {
+	db.steps.flushAfter = 0
+	if !db.steps.compacting.Load() {
+		db.steps.flushAfter = db.compacted() + db.tree.Debt()/max(1, maxRuns-db.runs.Load())
+	}
 }
 
 // step flushes, or does one step of a compaction, or on a full disk of a reclaim.

@@ -110,6 +110,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
 	db.state.Retire()
+	db.pace()
 	for _, s := range segs {
 		if err := db.archive.Drop(s); err != nil {
 			// The manifest does not list it any more. The next Open removes it, or archives it first.

@@ -134,7 +134,7 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 		db.cache = cache.New(o.CacheBytes)
 	}
 	clock := o.Testing.Clock
-	db.worker = worker.New(worker.Options{Step: db.step, StepInPause: db.flushInPause, Now: clock.Now, AfterFunc: clock.AfterFunc, Logger: o.Logger})
+	db.worker = worker.New(worker.Options{Step: db.pacedStep, StepInPause: db.flushInPause, Now: clock.Now, AfterFunc: clock.AfterFunc, Logger: o.Logger})
 	db.gate.Reserve, db.gate.SegmentBytes, db.gate.Logger = space.New(o.FS, dir, 0, 0), o.SegmentBytes, o.Logger
 	db.gate.Needs, db.gate.Wake = db.needs, db.worker.Wake
 	db.steps.compactSem = make(chan struct{}, 1)

@@ -68,7 +68,7 @@ func (db *DB) behind() bool {
 // stepWhileBehind does the background work in the writer's goroutine.
 func (db *DB) stepWhileBehind(ctx context.Context) error {
 	for db.stallCause() != "" {
-		worked, err := db.step(ctx)
+		worked, err := db.pacedStep(ctx)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:

@@ -26,8 +26,10 @@ type Job struct {
 	step func(ctx context.Context) (done bool, err error)
 	// abort removes the files that are not installed.
 	abort func()
-	ended bool
-	err   error
+	// written returns how many bytes of the output are written and not installed.
+	written func() int64
+	ended   bool
+	err     error
 }
 
 // Step does a bounded amount of work: about a thousand entries or a megabyte, or the end of a file,
@@ -53,6 +55,9 @@ func (j *Job) Step(ctx context.Context) (done bool, err error) {
 	}
 	return done, nil
 }
+
+// Written returns how many bytes the job has written and not yet installed.
+func (j *Job) Written() int64 { return j.written() }
 
 var errPanic = errors.New("the goroutine panicked")
 
@@ -105,7 +110,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	size := t.o.fileSize()
 	c.out = output{t: t, run: t.NewNumber(), fileBytes: size.Share(v.runs.Bytes(), size.Min()), compression: t.o.Compression}
 	c.out.overlap = v.runs.FileLimit(entries)
-	t.flushing = &Job{What: "flush", Run: c.out.run, t: t, step: c.step, abort: c.abort}
+	t.flushing = &Job{What: "flush", Run: c.out.run, t: t, step: c.step, abort: c.abort, written: c.out.size}
 	return t.flushing
 }
 
@@ -145,8 +150,16 @@ func (t *Tree) pick(plan func(*pick.Picker) *pick.Plan) *Job {
 		return nil
 	}
 	c := t.newCompaction(v, snapshots, p)
-	t.compacting = &Job{What: "compaction (" + p.Reason + ")", Inputs: numbers(p.Remove, c.consumed), t: t, step: c.step, abort: c.abort}
+	t.compacting = &Job{What: "compaction (" + p.Reason + ")", Inputs: numbers(p.Remove, c.consumed), t: t, step: c.step, abort: c.abort, written: c.out.size}
 	return t.compacting
+}
+
+// Debt returns how many bytes compactions have to read before fewer runs overlap, 0 if no tier is
+// full.
+func (t *Tree) Debt() int64 {
+	v := t.Version()
+	defer v.Unref()
+	return t.picker(v, nil).Debt()
 }
 
 // picker returns a picker for v, which is the current version.
@@ -204,7 +217,7 @@ func (t *Tree) NewReclaim() *Job {
 func (t *Tree) newFullLocked(what string, f *fullCompaction) *Job {
 	v := t.Version()
 	defer v.Unref()
-	t.compacting = &Job{What: what, Inputs: numbers(v.runs.SSTs()), t: t, step: f.step, abort: f.abort}
+	t.compacting = &Job{What: what, Inputs: numbers(v.runs.SSTs()), t: t, step: f.step, abort: f.abort, written: f.written}
 	return t.compacting
 }
 
@@ -290,6 +303,13 @@ func (f *fullCompaction) next() bool {
 	f.c = f.t.newCompaction(v, snapshots, p)
 	f.c.inOrder = !f.tier
 	return true
+}
+
+func (f *fullCompaction) written() int64 {
+	if f.c == nil {
+		return 0
+	}
+	return f.c.out.size()
 }
 
 func (f *fullCompaction) abort() {

@@ -191,6 +191,27 @@ func (h *held) until(s store.Store, n int) (int, error) {
 	return n, fmt.Errorf("no %s after 2,000 batches", h.kind)
 }
 
+// both writes batches from n on until a flush waits while a compaction is under way, and returns the
+// number of the next. A flush may begin only after that compaction.
+func (h *held) both(s store.Store, n int) (int, error) {
+	for range 20 {
+		for _, kind := range []string{kindCompaction, kindFlush} {
+			h.hold(kind)
+			var err error
+			if n, err = h.until(s, n); err == nil && kind == kindCompaction {
+				n, err = h.freeze(s, n)
+			}
+			if err != nil {
+				return n, err
+			}
+		}
+		if running, _ := h.db.Jobs.list(); len(running) == 2 {
+			return n, nil
+		}
+	}
+	return n, errors.New("no flush began during a compaction in 20 attempts")
+}
+
 // TestStateOfJobs compares the state with the job that is held: the memtables of a flush, the
 // runs of a compaction, and both at once.
 func TestStateOfJobs(t *testing.T) {
@@ -238,10 +259,12 @@ func testStateOfJobs(t *testing.T, afterStall bool) {
 	if flushingOf(&e) != 0 {
 		t.Error("during a compaction memtables are shown as flushed")
 	}
-	if n, err = h.freeze(h.db.DB, n); err != nil {
+	if n, err = h.both(h.db.DB, n); err != nil {
 		t.Fatal(err)
 	}
-	e = hold(kindFlush)
+	if e, err = h.db.State("a"); err != nil {
+		t.Fatal(err)
+	}
 	if e.Jobs[0].Written == 0 || e.Jobs[1].Written == 0 {
 		t.Errorf("during both: jobs %+v have written nothing", e.Jobs[:2])
 	}
@@ -279,7 +302,7 @@ func movingOf(e *livestate.Engine) (n int64) {
 // does what each line of in says, and answers with a line of JSON:
 //
 //	hold flush | compaction    writes until such a job waits; the number of batches
-//	freeze                     writes until a memtable waits for its flush; the same
+//	hold both                  writes until a flush waits during a compaction; the same
 //	write N                    writes N batches; null
 //	read                       gets an entity, and runs queries that read the table; null
 //	release                    null
@@ -311,11 +334,12 @@ func serveHeld(dir string, in io.Reader, out io.Writer) error {
 		var answer any
 		switch command {
 		case "hold":
-			h.hold(argument)
-			n, err = h.until(s, n)
-			answer = n
-		case "freeze":
-			n, err = h.freeze(s, n)
+			if argument == "both" {
+				n, err = h.both(s, n)
+			} else {
+				h.hold(argument)
+				n, err = h.until(s, n)
+			}
 			answer = n
 		case "write":
 			count, _ := strconv.Atoi(argument) // the tests give a number

@@ -97,6 +97,20 @@ func (k *Picker) fullestTier() *Plan {
 	return k.startTierCompaction(uint32(slices.Index(counts, slices.Max(counts))))
 }
 
+// Debt returns how many bytes compactions have to read before fewer runs overlap: those of the
+// tier that fullTier or fullestTier compacts, 0 if there is none.
+func (k *Picker) Debt() int64 {
+	counts := k.tierRuns()
+	tier := slices.IndexFunc(counts, func(n int) bool { return n >= k.TierRuns })
+	if tier < 0 && k.Overlap > MaxTierRuns {
+		tier = slices.Index(counts, slices.Max(counts))
+	}
+	if tier < 0 {
+		return 0
+	}
+	return k.Runs.Tier(uint32(tier)).Bytes()
+}
+
 // TierSince compacts a tier if many runs were written since the number since. It returns nil if
 // that is not so. Without it, the runs of flushes would collect in the keys that a full compaction
 // has passed, and writers would wait for its end.
