@@ -117,23 +117,31 @@ func TestFilterOfSeveralRanges(t *testing.T) {
 	}
 }
 
-// TestRangesBesideMemtable filters two ranges of keys in a file, beside rows of a memtable that match in
-// the ranges, between them and around them.
-func TestRangesBesideMemtable(t *testing.T) {
+// TestRangesBesideMemtables filters two ranges of keys in a file, beside rows of two memtables that match in
+// the ranges, between them and around them. Only the older memtable has rows in the first range, and only the
+// newer one in the second.
+func TestRangesBesideMemtables(t *testing.T) {
 	const rows = 2000
 	o := manual(vfs.NewMem())
 	o.SegmentBytes, o.FileBytes = 4<<20, 4<<20
 	db := mustCreate(t, o)
-	for _, partition := range []string{"a", "b", "c", "d", "e"} {
+	partitions := []string{"a", "b", "c", "d", "e"}
+	for _, partition := range partitions {
 		fill(t, db, partition, rows, 10)
 	}
 	check(t, "Flush", db.Flush(t.Context()))
 	var want []string
-	for _, partition := range []string{"a", "b", "c", "d", "e"} {
+	for _, partition := range partitions {
+		if partition == "d" {
+			fill(t, db, "z", 80, 60_000) // begins another memtable
+		}
 		apply(t, db, store.Insert(entity(partition, "5", 0, 10)))
 		if partition == "b" || partition == "d" {
 			want = append(want, partition, partition) // that of the file, which comes first, and this one
 		}
+	}
+	if s, err := db.Stats(); err != nil || len(s.Memtables) != 2 {
+		t.Fatalf("%d memtables, want 2, %v", len(s.Memtables), err)
 	}
 	for _, reverse := range []bool{false, true} {
 		q := store.Query{Filter: filter.MustParse("PartitionKey ge 'b' and PartitionKey lt 'e' and PartitionKey ne 'c' and N eq 0L"), Reverse: reverse}
