@@ -45,6 +45,7 @@ func TestFields(t *testing.T) {
 		{"high water below a loaded file", 55, []byte{7}, "loaded with the timestamp 638000000000000000"},
 		{"last sequence", 56, []byte{1}, "sequences 7 to 40"},
 		{"logs", 64, []byte{3}, "exceeds the manifest"},
+		{"logs beyond the end", 64, []byte{70, 0, 0, 0, 0}, "70 logs and 0 files in"},
 		{"logs huge", 64, []byte{0xff, 0xff, 0xff, 0xff}, "logs and"},
 		{"files", 68, []byte{7}, "after the last file"},
 		{"files more", 68, []byte{9}, "exceeds the manifest"},
@@ -68,6 +69,7 @@ func TestFields(t *testing.T) {
 		{"smallest length", 220, []byte{0xff, 0xff}, "exceeds the manifest"},
 		{"largest length", 222, []byte{0xff, 0xff}, "exceeds the manifest"},
 		{"origin", 224, []byte{1}, ""},
+		{"file extensions beyond the end", 240, []byte{0xff, 0xff}, "exceeds the manifest"},
 		{"file extensions huge", 242, []byte{0xff}, "exceeds the manifest"},
 		{"file extensions greatest", 243, []byte{0xff}, "exceeds the manifest"},
 		{"new keys", 244, []byte{1}, ""},
@@ -120,8 +122,8 @@ func TestEveryBitAndLength(t *testing.T) {
 	}
 	for n := range b {
 		check(fmt.Sprintf("truncated at %d", n), b[:n])
-		if n >= headLen+sumLen {
-			// With correct length and sum, the checks of the lists find it.
+		if n >= headLen2+sumLen {
+			// With correct length and sum, the checks of the head and of the lists find it.
 			short := bytes.Clone(b[:n])
 			binary.LittleEndian.PutUint64(short[16:], uint64(n))
 			fixSum(short)

@@ -57,6 +57,12 @@ func TestApply(t *testing.T) {
 			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 3, Sealed: 30}, {Number: 6, Proven: 61}, {Number: 7, Proven: 10}}},
 		},
 		{
+			"the end of the first log is recorded",
+			manifest.Edit{FirstLog: 6, Proven: []log{{Number: 6, Proven: 61}}},
+			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 6, Proven: 61}}},
+		},
+		{"logs of which nothing is durable change nothing", manifest.Edit{Proven: []log{{Number: 6}, {Number: 7}}}, before},
+		{
 			"a log that the same edit drops is not listed again",
 			manifest.Edit{FirstLog: 6, Proven: []log{{Number: 3, Proven: 30}}},
 			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 6, Proven: 60}}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -67,6 +68,23 @@ func sample2() *Manifest {
 	return m
 }
 
+// greatest returns a manifest whose counters and lengths have their limits.
+func greatest() *Manifest {
+	extensions := func(n int) []byte {
+		return feature.AppendRecord(nil, feature.Record{Type: 0x7001, Data: make([]byte, n-8)})
+	}
+	f := file(maxNext-1, maxTier, math.MaxUint64, strings.Repeat("k", maxKey-trailerLen), "")
+	f.Size, f.Largest, f.NewKeys, f.Extensions = math.MaxInt64, f.Smallest, AllNewKeys, extensions(maxFileExtensions)
+	f.MinSeq, f.MaxSeq, f.Entries, f.Tombstones = maxSeq, maxSeq, math.MaxUint64, math.MaxUint64
+	m := &Manifest{
+		Version: 3, NextFile: maxNext, HighWater: math.MaxUint64, LastSeq: maxSeq, Epoch: math.MaxUint64,
+		Logs: []Log{{Number: 1, Sealed: maxEnd}, {Number: maxNext - 2, Proven: maxEnd}}, Files: []File{f},
+	}
+	reserved := feature.Record{Type: typeReservedSeq, Data: binary.LittleEndian.AppendUint64(nil, maxSeq)}
+	m.Extensions = append(feature.AppendRecord(nil, reserved), extensions(maxExtensions-16)...)
+	return m
+}
+
 func newMem(tb testing.TB) *vfs.Mem {
 	tb.Helper()
 	m := vfs.NewCrashMem()
@@ -110,6 +128,7 @@ func TestRoundTrip(t *testing.T) {
 		{"empty", &Manifest{Version: 3, NextFile: 1}},
 		{"logs", &Manifest{Version: 3, NextFile: 9, Logs: []Log{{Number: 1, Proven: 4104}, {Number: 7}, {Number: 8, Sealed: 4096}}}},
 		{"all", sample()},
+		{"greatest", greatest()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mem := newMem(t)
@@ -173,11 +192,14 @@ func TestInvariants(t *testing.T) {
 		{"sealed and proven", func(m *Manifest) { m.Logs[0].Proven = 4096 }, "both sealed at 8192 and proven to 4096"},
 		{"file twice", func(m *Manifest) { m.Files[0].Number = 9 }, "number 9 is used twice"},
 		{"file and log", func(m *Manifest) { m.Files[0].Number = 30 }, "number 30 is used twice"},
+		{"file number 0", func(m *Manifest) { m.Files[0].Number = 0 }, "number 0"},
 		{"file number above", func(m *Manifest) { m.Files[0].Number = 99 }, "number 99"},
 		{"size", func(m *Manifest) { m.Files[2].Size = 0 }, "file 26: size is 0"},
 		{"no entries", func(m *Manifest) { m.Files[2].Entries = 0 }, "0 entries with 3"},
+		{"no entries and no tombstones", func(m *Manifest) { m.Files[2].Entries, m.Files[2].Tombstones = 0, 0 }, "0 entries with 0"},
 		{"tombstones", func(m *Manifest) { m.Files[2].Tombstones = 101 }, "100 entries with 101"},
 		{"tombstones of a loaded file", func(m *Manifest) { m.Files[3].Tombstones = 1 }, "sequences 40 to 40 and 1 tombstones"},
+		{"sequences of a loaded file", func(m *Manifest) { m.Files[3].MinSeq = 39 }, "sequences 39 to 40 and 0 tombstones"},
 		{"stamp above", func(m *Manifest) { m.Files[3].Stamp++ }, "loaded with the timestamp 638000000000000001"},
 		{"sequences", func(m *Manifest) { m.Files[2].MinSeq = 41 }, "sequences 41 to 40"},
 		{"sequence above", func(m *Manifest) { m.LastSeq = 39 }, "sequences 7 to 40, the last is 39"},
