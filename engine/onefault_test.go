@@ -35,7 +35,7 @@ func TestQueryAfterOneFault(t *testing.T) {
 				failed := true
 				for n := uint64(1); failed; n++ {
 					failed = false
-					o.FS = failRead(disk, n, &failed, name)
+					o.FS = failRead(disk, n, false, &failed, name)
 					db := mustOpen(t, "db", o)
 					c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse(text), Reverse: kind == "rows in reverse"}).(store.ColumnCursor)
 					seen := map[string]int{}
@@ -67,10 +67,11 @@ func TestQueryAfterOneFault(t *testing.T) {
 	}
 }
 
-// failRead returns disk with a fault: the n-th read of the files fails. It sets failed then.
-func failRead(disk vfs.FS, n uint64, failed *bool, names ...string) vfs.FS {
+// failRead returns disk with a fault: the n-th read of the files fails, and if lasting is set all later ones. It sets
+// failed then.
+func failRead(disk vfs.FS, n uint64, lasting bool, failed *bool, names ...string) vfs.FS {
 	rule := errorfs.FailNth(n, func(op vfs.Op) bool { return op.Kind == "read" && slices.Contains(names, path.Base(op.Name)) },
-		errorfs.Fault{Err: syscall.EIO}, false)
+		errorfs.Fault{Err: syscall.EIO}, lasting)
 	return errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
 		f := rule(op)
 		*failed = *failed || f != nil
@@ -102,7 +103,7 @@ func TestEmptyRangeAfterOneFault(t *testing.T) {
 		failures := 0
 		for n, failed := uint64(1), true; failed; n++ {
 			failed = false
-			o.FS = failRead(disk, n, &failed, name)
+			o.FS = failRead(disk, n, false, &failed, name)
 			db := mustOpen(t, "db", o)
 			count := func() (found int, err error) {
 				for _, e := range db.Entities(t.Context(), table, store.Query{Reverse: reverse, Limit: 1}) {
@@ -126,9 +127,9 @@ func TestEmptyRangeAfterOneFault(t *testing.T) {
 	}
 }
 
-// TestFilterOfRunsAfterOneFault fails each read of two runs that overlap once, in a filter whose matches are in the older run.
-// The query must return an error, or each row that matches once. It must not return an old version of a row because it could
-// not read the newer run, which it asks for the keys of the matches.
+// TestFilterOfRunsAfterOneFault fails each read of two runs that overlap once, or it and all later ones, in a filter whose
+// matches are in the older run. The query must return an error, or each row that matches once. It must not return an old
+// version of a row because it could not read the newer run, which it asks for the keys of the matches, nor ask it forever.
 func TestFilterOfRunsAfterOneFault(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	const rows = 400
@@ -152,11 +153,12 @@ func TestFilterOfRunsAfterOneFault(t *testing.T) {
 	if len(names) != 2 {
 		t.Fatalf("files %v, want two", names)
 	}
-	for _, reverse := range []bool{false, true} {
+	for i := range 4 {
+		reverse, lasting := i%2 > 0, i/2 > 0
 		failures := 0
 		for nth, failed := uint64(1), true; failed; nth++ {
 			failed = false
-			o.FS = failRead(disk, nth, &failed, names...)
+			o.FS = failRead(disk, nth, lasting, &failed, names...)
 			db := mustOpen(t, "db", o)
 			seen := map[string]int{}
 			var err error
@@ -170,7 +172,7 @@ func TestFilterOfRunsAfterOneFault(t *testing.T) {
 			}
 			for key, v := range n {
 				if seen[key] > 1 || seen[key] == 1 && v != 1 || seen[key] == 0 && v == 1 && err == nil {
-					t.Fatalf("reverse=%t, read %d failed: row %s with N=%d was returned %d times, %v", reverse, nth, key, v, seen[key], err)
+					t.Fatalf("reverse=%t, read %d failed (lasting=%t): row %s with N=%d was returned %d times, %v", reverse, nth, lasting, key, v, seen[key], err)
 				}
 			}
 			check(t, "Close", closeAtOnce(db))
