@@ -52,6 +52,29 @@ func TestReadOnlyAfterKill(t *testing.T) {
 	}
 }
 
+// TestReadOnlyAfterKillIsDurable opens a database for reading after a kill of a writer that does not sync. A power cut must
+// not take back what the reader has shown.
+func TestReadOnlyAfterKillIsDurable(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	o := manual(disk)
+	o.NoSync, o.SegmentBytes = true, 4<<20
+	db := mustCreate(t, o)
+	fill(t, db, "p", 300, 10_000)
+	killed := disk.Clone()
+	view := mustOpen(t, "db", readOnly(killed))
+	want := dump(t, view, store.Query{})
+	after := killed.Crash(vfs.CrashOptions{Mode: "min"})
+	check(t, "Close", view.Close())
+	if len(want) == 0 {
+		t.Fatal("the kill has lost all rows")
+	}
+	view = mustOpen(t, "db", readOnly(after))
+	if got := dump(t, view, store.Query{}); !slices.Equal(got, want) {
+		t.Errorf("after the power cut there are %d rows, the reader has shown %d", len(got), len(want))
+	}
+	check(t, "Close", view.Close())
+}
+
 // TestReadOnlyBesideSilentWriter opens a database for reading whose writer does not prove its
 // newest write, as after a failure of its log. The log of the reader says that it may be missing,
 // and says nothing once the writer has proven it.
