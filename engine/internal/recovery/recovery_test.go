@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -245,6 +246,8 @@ func TestSealedLog(t *testing.T) {
 func TestReadRefusesEntries(t *testing.T) {
 	good := record(true, 1, 2)
 	put := func(e codec.Entry) []byte { return codec.AppendEntry(nil, e) }
+	shape := codec.AppendShape(nil, codec.NewShape(edm.Properties{{Name: "N", Value: edm.Int32(1)}}))
+	define := func(shape []byte) []byte { return put(codec.Entry{Kind: codec.KindShape, Shape: 1, Values: shape}) }
 	for name, payload := range map[string][]byte{
 		"nothing":           nil,
 		"one entry too few": record(true, 1, 1),
@@ -256,10 +259,10 @@ func TestReadRefusesEntries(t *testing.T) {
 			Kind: codec.KindShape, Shape: 3,
 			Values: codec.AppendShape(nil, codec.NewShape(nil)),
 		}), record(false, 1, 2)...),
-		"bytes after a shape": append(put(codec.Entry{
-			Kind: codec.KindShape, Shape: 1,
-			Values: append(codec.AppendShape(nil, codec.NewShape(nil)), 0),
-		}), record(false, 1, 2)...),
+		"a cut shape":             append(define(shape[:len(shape)-1]), record(false, 1, 2)...),
+		"bytes after a shape":     append(define(append(bytes.Clone(shape), 0)), record(false, 1, 2)...),
+		"values of another shape": append(record(true, 1, 1), put(codec.Entry{Kind: codec.KindPut, Shape: 1, Key: key(2)})...),
+		"bytes after the values":  append(record(true, 1, 1), put(codec.Entry{Kind: codec.KindPut, Shape: 1, Key: key(2), Values: make([]byte, 5)})...),
 	} {
 		disk := vfs.NewMem()
 		segment(t, disk, 2, 1, 0, false, []int{2}, payload)
