@@ -186,6 +186,11 @@ func TestReadFindsGaps(t *testing.T) {
 		{"swapped", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error {
 			return errors.Join(d.Rename("000002.wal", "x"), d.Rename("000003.wal", "000002.wal"), d.Rename("x", "000003.wal"))
 		}, "000002.wal", 0},
+		// The header of an empty segment states the end too.
+		{"end damaged", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error {
+			segment(t, d, 6, 31, ends[2], false, nil)
+			return d.Patch("000005.wal", ends[2]-9, []byte{0xff})
+		}, "000005.wal", 0},
 		{"sealed short", logs(manifest.Log{Number: 2, Sealed: ends[0] - 8}), nil, "000002.wal", 0},
 		{"sealed long", logs(manifest.Log{Number: 2, Sealed: ends[0] + 8}), nil, "000002.wal", 0},
 	} {
@@ -205,6 +210,16 @@ func TestReadFindsGaps(t *testing.T) {
 				t.Errorf("Read: %v, want damage of %s", err, c.file)
 			}
 		})
+	}
+}
+
+// TestReadOrder reads segments whose names are not in the order of their numbers.
+func TestReadOrder(t *testing.T) {
+	disk := vfs.NewMem()
+	end := segment(t, disk, 999_999, 1, 0, false, []int{4}, record(true, 1, 4))
+	segment(t, disk, 1_000_000, 5, end, false, []int{6}, record(true, 5, 6))
+	if l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 999_999}}}, Own); err != nil || l.LastSeq != 10 {
+		t.Errorf("Read: %+v, %v, want 10 sequences", l, err)
 	}
 }
 
