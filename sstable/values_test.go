@@ -16,8 +16,8 @@ import (
 // a read does not check.
 func TestInvalidValues(t *testing.T) {
 	long := append(bytes.Repeat([]byte("long "), 1200), 0xff)
-	good := func(i int) edm.Properties {
-		return edm.Properties{{Name: "A", Value: edm.String(fmt.Sprint("text ", i))}, {Name: "T", Value: edm.DateTime(edm.MaxTicks)}}
+	good := func(i int) edm.Properties { // the least and the greatest DateTime
+		return edm.Properties{{Name: "A", Value: edm.String(fmt.Sprint("text ", i))}, {Name: "T", Value: edm.DateTime(edm.Ticks(i%2) * edm.MaxTicks)}}
 	}
 	for _, c := range []struct {
 		name string
@@ -34,6 +34,8 @@ func TestInvalidValues(t *testing.T) {
 		{"text of a row stored by row", 0, 1, edm.Properties{{Name: "Own", Value: edm.StringBytes([]byte("\xfftext"))}}, false},
 		{"DateTime", 0, 1, edm.Properties{{Name: "A", Value: edm.String("x")}, {Name: "T", Value: edm.DateTime(edm.MaxTicks + 1)}}, false},
 		{"negative DateTime", 0, 1, edm.Properties{{Name: "A", Value: edm.String("x")}, {Name: "T", Value: edm.DateTime(-1)}}, false},
+		{"equal DateTimes", 0, 40, edm.Properties{{Name: "A", Value: edm.String("x")}, {Name: "T", Value: edm.DateTime(edm.MaxTicks + 1)}}, false},
+		{"equal negative DateTimes", 0, 40, edm.Properties{{Name: "A", Value: edm.String("x")}, {Name: "T", Value: edm.DateTime(-1)}}, false},
 		{"DateTime of a row stored by row", 0, 1, edm.Properties{{Name: "Own", Value: edm.DateTime(edm.MaxTicks + 1)}}, false},
 		{"Timestamp", edm.MaxTicks + 1, 1, good(0), false},
 		{"negative Timestamp", -1, 1, good(0), false},
