@@ -168,6 +168,10 @@ func TestVectors(t *testing.T) {
 			}
 		}
 	}
+	c := &fields.Cursor{P: append([]byte{9}, make([]byte, 8+4*9)...)}
+	if readVector(c, 4); !c.Bad {
+		t.Error("a width of 9 bytes is accepted")
+	}
 }
 
 // TestEncodings checks that each kind of values gets the encoding intended for it.
