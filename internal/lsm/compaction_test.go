@@ -183,6 +183,63 @@ func TestWrongCountStopsCompaction(t *testing.T) {
 	}
 }
 
+// TestStepIsBounded flushes and compacts large rows. A step writes about a megabyte, so that a more urgent job soon runs.
+func TestStepIsBounded(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes, o.GroupBytes = 0, 0 // the defaults
+	h := newHarness(t, vfs.NewMem(), o, 46)
+	h.mem = newTestMemtable(8 << 20)
+	for n := range 60 {
+		h.put(n, 100<<10)
+	}
+	for _, job := range []func() *Job{h.newFlush, h.tree.NewFullCompaction} {
+		j := job()
+		steps := int64(0)
+		for done := false; !done; steps++ {
+			var err error
+			done, err = j.Step(t.Context())
+			must(t, err)
+		}
+		if n := h.tree.Stats().Bytes / stepBytes; n < 4 || steps < n+3 || steps > n+10 {
+			t.Errorf("%s: %d steps for %d MiB", j.What, steps, n)
+		}
+		h.flushed = h.seq
+	}
+	h.mem = newTestMemtable(1 << 20)
+	h.check()
+	h.finish()
+}
+
+// TestJobReleasesBlocks ends compactions while their inputs are read: by Abort, and at the end of a file.
+func TestJobReleasesBlocks(t *testing.T) {
+	for _, abort := range []bool{true, false} {
+		h := newHarness(t, vfs.NewMem(), smallOptions(), 47)
+		for range 2 {
+			for n := range 2000 {
+				h.put(n, 60)
+			}
+			h.flush()
+		}
+		h.check() // the gets fill the cache, which the job uses
+		job := h.tree.NewFullCompaction()
+		for h.tree.Counters().Compactions < 2 {
+			_, err := job.Step(t.Context())
+			must(t, err)
+		}
+		if abort {
+			for range 2 { // at rows of the next file
+				_, err := job.Step(t.Context())
+				must(t, err)
+			}
+		}
+		job.Abort()
+		if n := h.tree.o.Cache.Close(); n > 0 {
+			t.Errorf("abort=%t: %d blocks are pinned at the end of the job", abort, n)
+		}
+		h.finish()
+	}
+}
+
 // TestGetDoesNotAllocate reads cached rows, and keys that no run contains.
 func TestGetDoesNotAllocate(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 45)

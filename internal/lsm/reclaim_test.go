@@ -75,6 +75,57 @@ func TestOutputLimit(t *testing.T) {
 	h.finish()
 }
 
+// TestOutputLimitIsExact has a disk without space for the output of a compaction. A flush, a move and a drop of files need
+// none. A compaction needs the bytes of its inputs beside the files that are consumed in part, and one file of a full
+// compaction needs a quarter more than its least target.
+func TestOutputLimitIsExact(t *testing.T) {
+	limit := int64(0)
+	o := smallOptions()
+	o.FileBytes = 256 << 10
+	o.OutputLimit = func() int64 { return limit }
+	h := newHarness(t, vfs.NewMem(), o, 12)
+	write := func(table uint32) {
+		for n := range 400 {
+			h.write(codec.AppendKey(nil, table, fmt.Sprintf("p%03d", n), "r"), h.text(n, 200))
+		}
+		h.flush()
+	}
+	write(16)
+	write(17)
+	h.compactAll()
+	h.drop(17)
+	h.compactAll()
+	if c := h.tree.Counters(); c.MovedFiles == 0 || c.DroppedFiles == 0 || c.Compactions > 0 {
+		t.Fatalf("want files moved and dropped, and none compacted: %+v", c)
+	}
+	for _, c := range []struct {
+		name string
+		job  func() *Job
+		need func() int64
+	}{
+		{"compaction (garbage)", h.tree.PickCompaction, func() int64 { return h.tree.Stats().Bytes + h.tree.current.Load().CompactionSpace() }},
+		{"full compaction", h.tree.NewFullCompaction, func() int64 { return o.FileBytes/8 + o.FileBytes/32 }},
+	} {
+		write(16)
+		need := c.need()
+		for _, limit = range []int64{need - 1, need} {
+			before := h.tree.Counters()
+			job := c.job()
+			if job == nil || job.What != c.name {
+				t.Fatalf("got %+v, want a %s", job, c.name)
+			}
+			err := runErr(job)
+			if full := limit < need; errors.Is(err, syscall.ENOSPC) != full || !full && err != nil {
+				t.Errorf("%s with space for %d of %d bytes: %v", c.name, limit, need, err)
+			} else if full && h.tree.Counters() != before {
+				t.Errorf("%s without space did something", c.name)
+			}
+		}
+		h.check()
+	}
+	h.finish()
+}
+
 // TestReclaimAfterSnapshot overwrites all rows while a snapshot reads the old ones, and takes both to the bottom: by a
 // compaction, or by a move of their files. A reclaim after the end of the snapshot drops the old ones.
 func TestReclaimAfterSnapshot(t *testing.T) {
