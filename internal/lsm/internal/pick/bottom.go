@@ -126,7 +126,7 @@ func (k *Picker) intoBottom(reason string, rs keyrange.Ranges, i, j int) *Plan {
 	}
 }
 
-// firstAbove returns a lower bound of the keys above the bottom within
+// firstAbove returns a lower bound, which may be below lower, of the keys above the bottom within
 // [lower, upper), nil if there are none.
 func (k *Picker) firstAbove(lower, upper []byte) (first []byte) {
 	for _, r := range k.Runs.Tiers() {
@@ -134,11 +134,7 @@ func (k *Picker) firstAbove(lower, upper []byte) (first []byte) {
 		if len(ssts) == 0 {
 			continue
 		}
-		lo := ssts[0].Lo
-		if bytes.Compare(lo, lower) < 0 {
-			lo = lower
-		}
-		if first == nil || bytes.Compare(lo, first) < 0 {
+		if lo := ssts[0].Lo; first == nil || bytes.Compare(lo, first) < 0 {
 			first = lo
 		}
 	}

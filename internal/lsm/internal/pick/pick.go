@@ -84,7 +84,7 @@ type Plan struct {
 // Policy is the state that picks share. It is lost at Close, which costs some repeated work. The
 // zero Policy is that of a tree that was just opened.
 type Policy struct {
-	// tierCompactions are the incremental compactions under way, by rising tier.
+	// tierCompactions are the incremental compactions under way, at most one for each tier.
 	tierCompactions []tierCompaction
 	// cursor is the end of the last range that was compacted into the bottom.
 	cursor []byte

@@ -92,18 +92,23 @@ func TestPickOfManyTiers(t *testing.T) {
 }
 
 // TestTierSinceStartsOne has a full tier, and more overlapping runs than may exist. Only one
-// compaction may start: the one that is returned.
+// compaction may start: the one that is returned. None starts for fewer runs than fill a tier.
 func TestTierSinceStartsOne(t *testing.T) {
-	var lines []string
-	for n := range MaxTierRuns + 2 {
-		lines = append(lines, fmt.Sprintf("%d/%d a-b 10", n/5, 1000-n))
-	}
-	k := parsePicker(t, &datadriven.TestData{Input: strings.Join(append(lines, "B/1 a-b 2000"), "\n")})
-	if p := k.TierSince(0); p == nil || p.Reason != "tier" {
-		t.Errorf("plan %v, want one of a tier", p)
-	}
-	if n := len(k.Policy.tierCompactions); n != 1 {
-		t.Errorf("%d compactions have started, want 1", n)
+	for _, c := range []struct {
+		since uint64
+		want  int
+	}{{0, 1}, {996, 1}, {997, 0}} {
+		var lines []string
+		for n := range MaxTierRuns + 2 {
+			lines = append(lines, fmt.Sprintf("%d/%d a-b 10", n/5, 1000-n))
+		}
+		k := parsePicker(t, &datadriven.TestData{Input: strings.Join(append(lines, "B/1 a-b 2000"), "\n")})
+		if p := k.TierSince(c.since); (p != nil && p.Reason == "tier") != (c.want > 0) {
+			t.Errorf("since %d: plan %v, want %d of a tier", c.since, p, c.want)
+		}
+		if n := len(k.Policy.tierCompactions); n != c.want {
+			t.Errorf("since %d: %d compactions have started, want %d", c.since, n, c.want)
+		}
 	}
 }
 

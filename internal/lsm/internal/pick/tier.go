@@ -1,7 +1,6 @@
 package pick
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 
@@ -135,7 +134,6 @@ func (k *Picker) startTierCompaction(tier uint32) *Plan {
 	c := tierCompaction{tier: tier, newest: k.Runs.Tier(tier)[0].Number, run: k.NewRun()}
 	c.fileBytes = k.FileBytes.Share(k.Runs.Tier(tier).Bytes(), k.FileBytes.MinShare())
 	k.Policy.tierCompactions = append(k.Policy.tierCompactions, c)
-	slices.SortFunc(k.Policy.tierCompactions, func(a, b tierCompaction) int { return cmp.Compare(a.tier, b.tier) })
 	return k.continueTierCompaction(c)
 }
 

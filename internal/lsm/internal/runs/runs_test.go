@@ -83,3 +83,36 @@ func TestReferences(t *testing.T) {
 		t.Errorf("%d files are unused after both lists, want 2", len(unused))
 	}
 }
+
+// TestLiveBytes has runs of which some overlap, and new keys above older ones.
+func TestLiveBytes(t *testing.T) {
+	const bottom = manifest.BottomTier
+	run := func(n uint64, tier uint32, bytes int64, newPercent uint32, from, to string) *SST {
+		s := sst(&File{Number: n, Size: bytes}, tier, n, from, to)
+		s.Meta.NewKeys = newPercent * manifest.AllNewKeys / 100
+		return s
+	}
+	for _, c := range []struct {
+		name string
+		ssts []*SST
+		want int64
+	}{
+		{"nothing", nil, 0},
+		{"overwritten", []*SST{run(1, bottom, 100, 0, "a", "z"), run(2, 0, 60, 0, "b", "c")}, 100},
+		{"overwritten by more", []*SST{run(1, bottom, 60, 0, "b", "c"), run(2, 0, 100, 0, "a", "z")}, 100},
+		{"apart", []*SST{run(1, bottom, 100, 0, "a", "c"), run(2, 0, 60, 0, "d", "e")}, 160},
+		{"one between two", []*SST{run(1, bottom, 100, 0, "a", "c"), run(2, 1, 60, 0, "e", "g"), run(3, 0, 50, 0, "c", "e")}, 160},
+		{"new keys", []*SST{run(1, bottom, 100, 0, "a", "z"), run(2, 0, 60, 100, "b", "c")}, 160},
+		{"a quarter of them old, which count twice", []*SST{run(1, bottom, 100, 0, "a", "z"), run(2, 0, 60, 75, "b", "c")}, 130},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := New(c.ssts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.LiveBytes(); got != c.want {
+				t.Errorf("%d live bytes, want %d", got, c.want)
+			}
+		})
+	}
+}

@@ -47,7 +47,7 @@ type Rule struct {
 // Decide returns the decision for the entry with the internal key.
 func (v *Rule) Decide(key []byte) Decision {
 	user, seq, kind := codec.SplitTrailer(key)
-	newest := v.user == nil || !bytes.Equal(user, v.user)
+	newest := !bytes.Equal(user, v.user)
 	if newest {
 		v.user = append(v.user[:0], user...)
 	}
