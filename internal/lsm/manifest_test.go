@@ -3,6 +3,7 @@ package lsm
 import (
 	"bytes"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -23,6 +24,7 @@ func TestBoundsAreKeys(t *testing.T) {
 		{"control character", func(f *manifest.File) {
 			f.Largest = append([]byte("\xff\xff\xff\xff\x02\x01\x01"), f.Largest[len(f.Largest)-8:]...)
 		}},
+		{"no Timestamp of a load", func(f *manifest.File) { f.Stamp, f.MinSeq = math.MaxUint64, f.MaxSeq }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t, vfs.NewMem(), smallOptions(), 1)
@@ -33,6 +35,7 @@ func TestBoundsAreKeys(t *testing.T) {
 			h.close()
 			m, err := manifest.Read(h.fs, testDir)
 			must(t, err)
+			m.HighWater = math.MaxUint64
 			m.Files = m.Files[:1]
 			f := &m.Files[0]
 			c.edit(f)

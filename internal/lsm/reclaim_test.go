@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -210,6 +212,11 @@ func TestCompactsOnce(t *testing.T) {
 		if s := h.tree.Stats(); s.Entries != uint64(3*(tables-2)) {
 			t.Errorf("%d tables: %d entries are left after another drop", tables, s.Entries)
 		}
+		h.drop(18)
+		finishJob(t, h.tree.NewFullCompaction())
+		if s := h.tree.Stats(); s.Entries != uint64(3*(tables-3)) {
+			t.Errorf("%d tables: %d entries are left after a drop and a full compaction", tables, s.Entries)
+		}
 		h.check()
 		h.finish()
 	}
@@ -285,6 +292,116 @@ func testDroppedSmallTables(t *testing.T, reopen bool) {
 	}
 	if got, bound := h.tree.Stats().Bytes, before/10*21/10+o.FileBytes; got > bound {
 		t.Errorf("%d bytes are left of %d, want at most %d", got, before, bound)
+	}
+	h.check()
+	h.finish()
+}
+
+// TestDroppedLargeTable drops a table that has most of the rows of a file. A compaction removes them.
+func TestDroppedLargeTable(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes = 256 << 10
+	h := newHarness(t, vfs.NewMem(), o, 13)
+	const small = 20
+	for n := range small {
+		h.write(codec.AppendKey(nil, uint32(16+n), "p", "r"), "text")
+	}
+	for n := range 200 {
+		h.write(codec.AppendKey(nil, 16+small, "p", fmt.Sprint(n)), h.text(n, 100))
+	}
+	h.flush()
+	finishJob(t, h.tree.NewFullCompaction())
+	before := h.files()
+	h.drop(16 + small)
+	h.compactAll()
+	if s := h.tree.Stats(); len(before) != 1 || s.Entries != small {
+		t.Errorf("%d entries of %d files are left, want %d of one", s.Entries, len(before), small)
+	}
+	h.check()
+	h.finish()
+}
+
+// TestReclaimOfTombstones compacts tombstones that a snapshot keeps, and what they hid is gone. A reclaim after the end of the
+// snapshot drops them.
+func TestReclaimOfTombstones(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 14)
+	h.put(1000, 10)
+	h.snaps = []uint64{h.seq}
+	for _, value := range []string{"text", ""} {
+		for n := range 300 {
+			h.write(testKey(n), value)
+		}
+	}
+	h.flush()
+	finishJob(t, h.tree.NewFullCompaction())
+	if s := h.tree.Stats(); s.Entries != 301 || s.Tombstones != 300 {
+		t.Errorf("%d entries, %d tombstones, want 300 and a row", s.Entries, s.Tombstones)
+	}
+	h.snaps = nil
+	finishJob(t, h.tree.NewReclaim())
+	if s := h.tree.Stats(); s.Entries != 1 {
+		t.Errorf("%d entries are left, want a row", s.Entries)
+	}
+	h.check()
+	h.finish()
+}
+
+// TestReclaimBeginsAtConsumedFile reclaims the space of a tree in which most of one file has been consumed. This file is
+// removed first, and the keys before it are compacted too.
+func TestReclaimBeginsAtConsumedFile(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes = 16 << 10
+	h := newHarness(t, vfs.NewMem(), o, 15)
+	const rows = 1000
+	for n := range rows {
+		h.write(orderedKey(n), h.text(n, 100))
+	}
+	h.flush()
+	finishJob(t, h.tree.NewFullCompaction())
+	const from, to = 755, 795 // in a file
+	for n := from; n < to; n++ {
+		h.write(orderedKey(n), "")
+	}
+	h.flush()
+	for !h.tree.FoundDeleted(orderedKey(from), orderedKey(to), 1<<20) {
+	}
+	job := h.tree.PickCompaction()
+	if job == nil || job.What != "compaction (deleted)" {
+		t.Fatalf("picked %+v, want the deleted range", job)
+	}
+	finishJob(t, job)
+	for n := range rows / 5 {
+		h.write(orderedKey(n), "")
+	}
+	h.flush()
+	first, start := uint64(0), []byte(nil)
+	v := h.tree.Version()
+	for _, s := range v.runs.SSTs() {
+		if s.Clipped && (start == nil || bytes.Compare(s.Lo, start) < 0) {
+			first, start = s.Number, s.Lo
+		}
+	}
+	v.Unref()
+	if start == nil {
+		t.Fatal("no file was consumed in part")
+	}
+	before := h.tree.Counters().Compactions
+	job = h.tree.NewReclaim()
+	for h.tree.Counters().Compactions == before {
+		done, err := job.Step(t.Context())
+		must(t, err)
+		if done {
+			t.Fatal("the reclaim did nothing")
+		}
+	}
+	for _, f := range h.files() {
+		if user, _ := bound.Split(f.Smallest); f.Number == first && bytes.Equal(user, start) {
+			t.Errorf("file %d, which was consumed in part, is not compacted first", first)
+		}
+	}
+	finishJob(t, job)
+	if s := h.tree.Stats(); s.Tombstones != 0 || s.Entries != rows-rows/5-(to-from) {
+		t.Errorf("%d entries with %d tombstones are left, want %d rows", s.Entries, s.Tombstones, rows-rows/5-(to-from))
 	}
 	h.check()
 	h.finish()
