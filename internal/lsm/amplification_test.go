@@ -415,6 +415,9 @@ func TestFullCompactionIsIdempotent(t *testing.T) {
 		if f.MaxSeq != 0 || f.Tier != manifest.BottomTier {
 			t.Fatalf("file %d of tier %d has sequences up to %d, want 0 in the bottom", f.Number, f.Tier, f.MaxSeq)
 		}
+		if most := h.opts.FileBytes * 3 / 2; f.Size > most {
+			t.Fatalf("file %d has %d bytes, want at most %d", f.Number, f.Size, most)
+		}
 	}
 	h.check()
 	h.finish()

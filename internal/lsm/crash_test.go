@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -250,7 +251,8 @@ func testErrors(t *testing.T, serial bool) {
 		// work fails the n-th operation of a kind and returns how many there are of each.
 		work := func(kind string, n int) map[string]int {
 			disk := base.fs.(*vfs.Mem).Clone()
-			injected := errorfs.Wrap(disk, nil)
+			counted := &countedFS{FS: disk}
+			injected := errorfs.Wrap(counted, nil)
 			h := base.withFS(t, injected)
 			h.open()
 			var mu sync.Mutex
@@ -277,6 +279,9 @@ func testErrors(t *testing.T, serial bool) {
 				}
 				injected.SetRule(nil)
 				h.afterError(disk, doubt, runs%4 == 0)
+				if n := counted.open.Load(); n != 0 {
+					t.Errorf("%d files are open", n)
+				}
 			})
 			runs++
 			return hits
@@ -299,6 +304,59 @@ func testErrors(t *testing.T, serial bool) {
 	if inDoubt == 0 {
 		t.Fatal("nothing was in doubt")
 	}
+}
+
+// TestCreateFails cannot create files any more. A job must not try the next number again and again.
+func TestCreateFails(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	h := newHarness(t, fsys, smallOptions(), 15)
+	h.put(1, 60)
+	failed := 0
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if failed++; op.Kind != "create" || failed > 10 {
+			return nil
+		}
+		return &errorfs.Fault{Err: syscall.EROFS}
+	})
+	if err := runErr(h.newFlush()); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("got %v, want EROFS", err)
+	}
+	fsys.SetRule(nil)
+	h.flush()
+	h.check()
+	h.finish()
+}
+
+// countedFS counts the files that are open.
+type countedFS struct {
+	vfs.FS
+	open atomic.Int64
+}
+
+func (c *countedFS) Create(name string) (vfs.File, error) { return c.count(c.FS.Create(name)) }
+func (c *countedFS) Open(name string) (vfs.File, error)   { return c.count(c.FS.Open(name)) }
+
+func (c *countedFS) count(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.open.Add(1)
+	return &countedFile{f, c}, nil
+}
+
+type countedFile struct {
+	vfs.File
+	fs *countedFS
+}
+
+func (f *countedFile) Close() error {
+	f.fs.open.Add(-1)
+	return f.File.Close()
+}
+
+// LoseUnsynced is that of a file of a vfs.Mem, for errorfs.
+func (f *countedFile) LoseUnsynced(revert bool) {
+	f.File.(interface{ LoseUnsynced(revert bool) }).LoseUnsynced(revert)
 }
 
 // workOn flushes and compacts, and retries a job that failed. After each failure it

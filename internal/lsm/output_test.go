@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestFileSizes loads rows of equal size and checks where the files end.
+// TestFileSizes loads or flushes rows of equal size and checks where the files end.
 func TestFileSizes(t *testing.T) {
 	const (
 		small = 64 << 10
@@ -21,19 +21,21 @@ func TestFileSizes(t *testing.T) {
 		fileBytes                    int64
 		value                        int
 		rows, perTable, perPartition int
-		older                        int // an older run has the rows from this one on
+		older                        int  // an older run has the rows from this one on
+		flush                        bool // and not a load
 		// Without want, all files but the last have at least the target size, at most a quarter more, and
 		// a multiple of whole rows.
 		want  string
 		whole int
 	}{
-		{"tables too small for a file", large, 10 << 10, 60, 30, 10, 60, "[60]", 0},
-		{"large tables", large, 10 << 10, 120, 60, 10, 120, "[60 60]", 0},
-		{"one partition", small, 1 << 10, 300, 300, 300, 300, "", 1},
-		{"partitions", small, 1 << 10, 300, 300, 9, 300, "", 9},
-		{"rows above an older run", small, 1 << 10, 99, 99, 1, 0, "[10 10 10 10 10 10 10 10 10 9]", 0},
-		{"a partition above an older run", small, 1 << 10, 99, 99, 99, 0, "[12 12 12 12 12 12 12 12 3]", 0},
-		{"rows behind the first above an older run", small, 1 << 10, 99, 99, 1, 50, "[50 10 10 10 10 9]", 0},
+		{"tables too small for a file", large, 10 << 10, 60, 30, 10, 60, false, "[60]", 0},
+		{"large tables", large, 10 << 10, 120, 60, 10, 120, false, "[60 60]", 0},
+		{"one partition", small, 1 << 10, 300, 300, 300, 300, false, "", 1},
+		{"partitions", small, 1 << 10, 300, 300, 9, 300, false, "", 9},
+		{"rows above an older run", small, 1 << 10, 99, 99, 1, 0, false, "[10 10 10 10 10 10 10 10 10 9]", 0},
+		{"a flush above an older run", small, 1 << 10, 99, 99, 1, 0, true, "[10 10 10 10 10 10 10 10 10 9]", 0},
+		{"a partition above an older run", small, 1 << 10, 99, 99, 99, 0, false, "[12 12 12 12 12 12 12 12 3]", 0},
+		{"rows behind the first above an older run", small, 1 << 10, 99, 99, 1, 50, false, "[50 10 10 10 10 9]", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := smallOptions()
@@ -44,13 +46,22 @@ func TestFileSizes(t *testing.T) {
 				key := codec.AppendKey(nil, uint32(16+n/c.perTable), fmt.Sprintf("p%03d", n/c.perPartition), fmt.Sprintf("r%03d", n))
 				rows = append(rows, loadRow{key, h.text(n, c.value)})
 				if n >= c.older {
-					h.write(key, "old")
+					h.write(key, h.text(n, 6*c.value)) // a tenth of them is no file of so many rows
 				}
 			}
-			h.load(rows)
+			h.flush()
+			older := h.seq
+			if c.flush {
+				for _, r := range rows {
+					h.write(r.key, r.value)
+				}
+				h.flush()
+			} else {
+				h.load(rows)
+			}
 			var files []manifest.File
 			for _, f := range h.files() {
-				if f.Stamp != 0 {
+				if f.MinSeq > older {
 					files = append(files, f)
 				}
 			}

@@ -83,21 +83,31 @@ func TestOutputLimit(t *testing.T) {
 func TestOutputLimitIsExact(t *testing.T) {
 	limit := int64(0)
 	o := smallOptions()
-	o.FileBytes = 256 << 10
+	o.FileBytes, o.TierRuns = 256<<10, 0
 	o.OutputLimit = func() int64 { return limit }
 	h := newHarness(t, vfs.NewMem(), o, 12)
 	write := func(table uint32) {
-		for n := range 400 {
-			h.write(codec.AppendKey(nil, table, fmt.Sprintf("p%03d", n), "r"), h.text(n, 200))
+		for n := range 120 { // one file, which is large enough to be moved
+			h.write(codec.AppendKey(nil, table, "p", fmt.Sprintf("r%03d", n)), h.text(n, 200))
 		}
 		h.flush()
 	}
 	write(16)
 	write(17)
 	h.compactAll()
-	h.drop(17)
+	write(18)
 	h.compactAll()
-	if c := h.tree.Counters(); c.MovedFiles == 0 || c.DroppedFiles == 0 || c.Compactions > 0 {
+	for _, c := range []struct {
+		table uint32
+		free  func()
+	}{{17, h.compactAll}, {18, func() { finishJob(t, h.tree.NewReclaim()) }}} {
+		h.drop(c.table)
+		c.free()
+		if n := h.rowsOf(c.table); n > 0 {
+			t.Errorf("%d rows of table %d are left", n, c.table)
+		}
+	}
+	if c := h.tree.Counters(); c.MovedFiles == 0 || c.DroppedFiles < 2 || c.Compactions > 0 {
 		t.Fatalf("want files moved and dropped, and none compacted: %+v", c)
 	}
 	for _, c := range []struct {

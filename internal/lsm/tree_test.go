@@ -422,6 +422,44 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestOneCompaction asks for other compactions while one is under way.
+func TestOneCompaction(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 34)
+	for table := range uint32(2) {
+		for n := range 100 {
+			h.write(codec.AppendKey(nil, 16+table, "p", fmt.Sprint(n)), h.text(n, 60))
+		}
+		h.flush()
+	}
+	jobs := []func() *Job{h.tree.NewFullCompaction, h.tree.NewReclaim, h.tree.PickCompaction}
+	for i, begin := range jobs {
+		job := begin()
+		if job == nil {
+			t.Fatalf("no job %d", i)
+		}
+		h.dropped[17] = h.seq
+		for other, begin := range jobs {
+			if begin() != nil {
+				t.Errorf("job %d began beside job %d", other, i)
+			}
+		}
+		before := h.tree.Counters()
+		must(t, h.tree.RemoveDropped(t.Context()))
+		if h.tree.Counters() != before {
+			t.Errorf("files are removed beside job %d", i)
+		}
+		job.Abort()
+		delete(h.dropped, 17)
+	}
+	h.dropped[17] = h.seq
+	must(t, h.tree.RemoveDropped(t.Context()))
+	must(t, h.tree.RemoveDropped(t.Context())) // nothing is left
+	if n := h.rowsOf(17); n > 0 {
+		t.Errorf("%d rows of the dropped table are left", n)
+	}
+	h.finish()
+}
+
 // TestNumberDuringInstall takes a number while the manifest is written, as a writer that
 // opens a log segment does. It must not wait for the disk.
 func TestNumberDuringInstall(t *testing.T) {
