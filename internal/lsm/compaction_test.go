@@ -163,6 +163,40 @@ func TestDeletedRangesLeaveFewFiles(t *testing.T) {
 	h.finish()
 }
 
+// TestConsumedFileAfterOpen opens a tree in which the middle of a file was consumed, and consumes the start. The end remains.
+func TestConsumedFileAfterOpen(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes = 1 << 20
+	h := newHarness(t, vfs.NewMem(), o, 48)
+	const rows, from, to = 1000, 400, 410
+	for n := range rows {
+		h.write(orderedKey(n), h.text(n, 60))
+	}
+	h.flush()
+	finishJob(t, h.tree.NewFullCompaction())
+	for _, c := range []struct{ from, to, files int }{{from, to, 2}, {0, from, 1}} {
+		for n := c.from; n < c.to; n++ {
+			h.write(orderedKey(n), "")
+		}
+		h.flush()
+		for !h.tree.FoundDeleted(orderedKey(c.from), orderedKey(c.to), 1<<20) {
+		}
+		job := h.tree.PickCompaction()
+		if job == nil || job.What != "compaction (deleted)" {
+			t.Fatalf("picked %+v, want the deleted range", job)
+		}
+		finishJob(t, job)
+		if n := len(h.files()); n != c.files {
+			t.Errorf("%d virtual sstables from %d on, want %d", n, c.from, c.files)
+		}
+		h.close()
+		h.checkFiles()
+		h.open()
+		h.check()
+	}
+	h.finish()
+}
+
 // TestWrongCountStopsCompaction increments the number of entries in the manifest.
 func TestWrongCountStopsCompaction(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 42)

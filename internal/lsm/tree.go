@@ -91,11 +91,6 @@ func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 }
 
 func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*runs.File) (*Version, error) {
-	// The sizes of virtual sstables are not known: divide the size of the file evenly.
-	listed := make(map[uint64]int64, len(metas))
-	for i := range metas {
-		listed[metas[i].Number]++
-	}
 	ssts := make([]*runs.SST, 0, len(metas))
 	for i := range metas {
 		meta := metas[i]
@@ -117,7 +112,7 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*runs.File) (
 			}
 			files[meta.Number] = f
 		}
-		s, err := runs.NewSST(f, meta, meta.Size/listed[meta.Number]).Measured()
+		s, err := runs.NewSST(f, meta, meta.Size).Measured()
 		if err != nil {
 			return nil, err
 		}

@@ -302,9 +302,13 @@ func TestOpenRefusesDamage(t *testing.T) {
 			must(t, damage(h, f))
 			m, err := manifest.Read(h.fs, testDir)
 			must(t, err)
-			_, err = Open(Options{FS: h.fs, Dir: testDir}, m)
+			counted := &countedFS{FS: h.fs}
+			_, err = Open(Options{FS: counted, Dir: testDir}, m)
 			if !errors.Is(err, corrupt.ErrCorrupt) {
 				t.Fatalf("Open: %v, want a corrupt.Error", err)
+			}
+			if n := counted.open.Load(); n != 0 {
+				t.Errorf("%d files are open", n)
 			}
 		})
 	}
