@@ -1,4 +1,4 @@
-// Package openfile opens files that can be named pipes.
+// Package openfile opens files that can be named pipes, and refuses pipes where a wait would be wrong.
 package openfile
 
 import (

@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 )
 
 // The files of a certificate in a data directory. No account can have these names.
@@ -31,6 +33,9 @@ const validity = 365 * 24 * time.Hour
 // If there is none that is valid for host, now and for another day, In makes one and writes it there.
 func In(dir, host string) (tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile)
+	if err := errors.Join(openfile.Regular(certFile), openfile.Regular(keyFile)); err != nil {
+		return tls.Certificate{}, fmt.Errorf("--self-signed: %w", err)
+	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err == nil && pair.Leaf.VerifyHostname(host) == nil && !time.Now().Before(pair.Leaf.NotBefore) && time.Until(pair.Leaf.NotAfter) >= 24*time.Hour {
 		return pair, nil

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
@@ -110,7 +112,7 @@ func (c *Config) parseAccount(text string) (account, error) {
 }
 
 // readAccounts reads a file of accounts. It ignores empty lines and lines that start with
-// #.
+// #. The file can be a pipe, so that the keys need not be on a disk.
 func (c *Config) readAccounts(name string) ([]account, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -120,9 +122,15 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 		err := fmt.Errorf("--accounts-file %s: %w: users other than its owner can access it (mode %04o)", name, fs.ErrPermission, info.Mode().Perm())
 		return nil, hint.With(err, fmt.Sprintf("run \"chmod 600 %s\"", name))
 	}
-	text, err := os.ReadFile(name)
+	var text []byte
+	if info.Mode()&fs.ModeNamedPipe != 0 { // as of a process substitution
+		c.say("reading the accounts from the pipe %s; SIGHUP cannot read them again", name)
+		text, err = os.ReadFile(name)
+	} else {
+		text, err = openfile.ReadRegular(name)
+	}
 	if err != nil {
-		return nil, hint.Input("--accounts-file", err)
+		return nil, unreadable("--accounts-file", err)
 	}
 	if strings.TrimSpace(string(text)) == "" { // as while another program writes it
 		return nil, usagef("--accounts-file %s is empty; without an account it needs a line that starts with #", name)
@@ -140,4 +148,12 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 		list = append(list, a)
 	}
 	return list, nil
+}
+
+// unreadable returns the error of a flag whose file could not be read because of err.
+func unreadable(flag string, err error) error {
+	if errors.Is(err, openfile.ErrIrregular) {
+		return usagef("%s: %v", flag, err)
+	}
+	return hint.Input(flag, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 )
 
 // startReloads reloads after each SIGHUP. The function waits for the end of a reload under way.
@@ -54,6 +55,10 @@ func (s *service) reload(ctx context.Context) {
 // accounts that are no longer served stay open until the end, because requests under way
 // use them.
 func (s *service) reloadAccounts(ctx context.Context) error {
+	// The pipe that was read at the start has no more to read, and another may have no writer.
+	if err := openfile.Regular(s.AccountsFile); err != nil {
+		return unreadable("--accounts-file", err)
+	}
 	accounts, err := s.accounts(s.exposed)
 	if err != nil {
 		return err

@@ -5,12 +5,11 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/selfsigned"
 )
 
@@ -82,13 +81,13 @@ func (c *Config) certificate(host string) (tls.Certificate, error) {
 // givenCertificate reads the certificate of --cert.
 func (c *Config) givenCertificate() (tls.Certificate, error) {
 	flags := fmt.Sprintf("--cert %s and --key %s", c.Cert, c.Key)
-	cert, err := os.ReadFile(c.Cert)
+	cert, err := openfile.ReadRegular(c.Cert)
 	if err != nil {
-		return tls.Certificate{}, hint.Input(flags, err)
+		return tls.Certificate{}, unreadable(flags, err)
 	}
-	key, err := os.ReadFile(c.Key)
+	key, err := openfile.ReadRegular(c.Key)
 	if err != nil {
-		return tls.Certificate{}, hint.Input(flags, err)
+		return tls.Certificate{}, unreadable(flags, err)
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err == nil && hasPartialBlock(cert) { // X509KeyPair ignores it, and clients need each certificate
