@@ -121,7 +121,7 @@ func opError(index, n int, err error) error {
 		return err
 	}
 	switch e.Status {
-	case http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusForbidden:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusForbidden:
 		return err
 	}
 	executed := !errors.Is(err, store.ErrTableNotFound) && e.cause != nil

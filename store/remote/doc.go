@@ -17,6 +17,7 @@
 //   - With Query.Select, properties come in the order of Select.
 //   - The bits of a NaN are lost.
 //
-// A write that the server may or may not have executed, because the connection failed or
-// the server timed out, returns store.ErrOutcomeUnknown and is not repeated.
+// A write that the server may or may not have executed, because the connection failed, the
+// server timed out or a proxy answered 408 or 5xx, returns store.ErrOutcomeUnknown and is not
+// repeated. A read is repeated after each of these.
 package remote

@@ -163,9 +163,11 @@ func refuses(resp *http.Response) bool {
 }
 
 // setOutcome sets the cause of an answer to a write that the server may have executed. A
-// server that refuses a write because it is busy names a code of the protocol.
+// server that refuses a write because it is busy names a code of the protocol. By RFC 9110,
+// section 15.5.9, a 408 says that the request did not arrive whole, but proxies also answer
+// it when the server behind them takes too long.
 func (e *Error) setOutcome() {
-	if e.Status >= 500 && (e.cause == nil || e.Code == "") {
+	if (e.Status >= 500 || e.Status == http.StatusRequestTimeout) && (e.cause == nil || e.Code == "") {
 		e.cause = store.ErrOutcomeUnknown
 	}
 }
@@ -190,7 +192,7 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		switch {
 		case write:
 			e.setOutcome()
-		case x.status == http.StatusBadGateway, x.status == http.StatusGatewayTimeout, e.Code == "OperationTimedOut":
+		case x.status == http.StatusRequestTimeout, x.status == http.StatusBadGateway, x.status == http.StatusGatewayTimeout, e.Code == "OperationTimedOut":
 			e.cause = store.ErrUnavailable // a read has no effect
 		}
 		return index, e

@@ -136,7 +136,12 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 		if err != nil {
 			return ctx.Err() == nil && (x.state != unsent || s.options.WaitForServer && s.Answered() && x.wrong == "")
 		}
-		return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented
+		switch code := resp.StatusCode; code {
+		case http.StatusRequestTimeout, http.StatusTooManyRequests:
+			return true
+		default:
+			return code >= 500 && code != http.StatusNotImplemented
+		}
 	})
 	c := policy.WithRetryOptions(context.WithValue(ctx, exchangeKey{}, x), retry)
 	if err := call(c); err != nil {
@@ -148,7 +153,7 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 }
 
 // write runs call, a write of the SDK, with x. It repeats only what a busy server refused: a
-// proxy can answer 503 for a server that has executed the write. The index of a batch's
+// proxy can answer 408 or 503 for a server that has executed the write. The index of a batch's
 // message is that of the operation that failed.
 func (s *Store) write(ctx context.Context, x *exchange, call func(context.Context) error) (index int, err error) {
 	s.writing.RLock()

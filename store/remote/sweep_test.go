@@ -44,6 +44,8 @@ var faults = []fault{
 	{"cut after", false, func(http.ResponseWriter, *reply) { panic(http.ErrAbortHandler) }},
 	{"busy", true, func(w http.ResponseWriter, _ *reply) { busy(w, "0") }},
 	{"throttled", true, func(w http.ResponseWriter, _ *reply) { w.WriteHeader(http.StatusTooManyRequests) }},
+	{"408 before", true, failed(408)},
+	{"408 after", false, failed(408)},
 	{"500 before", true, failed(500)},
 	{"500 after", false, failed(500)},
 	{"502 after", false, failed(502)},

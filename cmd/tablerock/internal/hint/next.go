@@ -102,7 +102,7 @@ func Next(err error) string {
 		return "check the account, its key or the SAS, and the clock of this machine"
 	case errors.As(err, &answer) && (errors.Is(err, store.ErrUnavailable) || isPassing(answer)):
 		return "try again later"
-	case errors.As(err, &answer) && answer.Code == "" && answer.Status < 500:
+	case errors.As(err, &answer) && answer.Code == "" && answer.Status < 500 && answer.Status != http.StatusRequestTimeout:
 		return "check that this is the address of a Table server and not of another service"
 	case errors.Is(err, store.ErrUnavailable):
 		return "check that the server runs at this address and try again"

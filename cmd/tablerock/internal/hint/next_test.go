@@ -34,6 +34,7 @@ func TestNext(t *testing.T) {
 		{&remote.Error{Status: 404}, "check that this is the address of a Table server"},
 		{&remote.Error{Status: 404, Code: "InvalidUri"}, ""},
 		{&remote.Error{Status: 500}, ""},
+		{fmt.Errorf("%w: %w", &remote.Error{Status: 408}, store.ErrOutcomeUnknown), lookFirst},
 		{fmt.Errorf("%w: %w", &remote.Error{Status: 403, Code: "AuthenticationFailed"}, fs.ErrPermission), "check the account, its key or the SAS"},
 		{fmt.Errorf("%w: %w", &remote.Error{Status: 403, Code: "AuthorizationPermissionMismatch"}, fs.ErrPermission), "the SAS or the role does not allow this"},
 		{fmt.Errorf("open: %w", syscall.EACCES), "check its owner and permissions"},
