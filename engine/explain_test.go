@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -66,6 +68,44 @@ func TestExplain(t *testing.T) {
 					t.Errorf("%d examined and %d returned of %+v, want %d", examined, returned, p, c.returned)
 				}
 			})
+		}
+	}
+}
+
+// TestExaminedOnce filters a table whose keys are within the span of small files of the tables
+// before and behind it. All entities of the middle third match, so a walk reads them and ends in a
+// group behind them, and none of the others does, which bounds do not show. No entity counts
+// twice: not those of that group that the walk has passed.
+func TestExaminedOnce(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.NoSync, o.SegmentBytes, o.FileBytes = true, 16<<20, 16<<20
+	db := mustOpen(t, "db", o)
+	for _, name := range []string{"Before", table, "Behind"} {
+		check(t, "CreateTable", db.CreateTable(t.Context(), name))
+	}
+	const third = 7000
+	_, err := db.Load(t.Context(), table, func(yield func(edm.Entity, error) bool) {
+		for i := range 3 * third {
+			n := 1
+			if i/third != 1 {
+				n = 2 * (i % 2)
+			}
+			if !yield(entity("p", fmt.Sprintf("%06d", i), int64(n), 50), nil) {
+				return
+			}
+		}
+	}, engine.LoadOptions{})
+	check(t, "Load", err)
+	for i := range 2 {
+		for _, name := range []string{"Before", "Behind"} {
+			_, err := db.Apply(t.Context(), name, store.InsertOrReplace(entity("p", fmt.Sprint(i), 1, 50)))
+			check(t, "Apply", err)
+		}
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	for _, reverse := range []bool{false, true} {
+		if _, examined, returned := explain(t, db, "N eq 1L", store.Query{Reverse: reverse}); examined != 3*third || returned != third {
+			t.Errorf("reverse=%t: %d entities examined and %d returned, want %d and %d", reverse, examined, returned, 3*third, third)
 		}
 	}
 }

@@ -155,6 +155,7 @@ type Window struct {
 	Lower, Upper []byte // bound the user keys to [Lower, Upper), within the bounds of the Span
 	Reverse      bool   // the last keys first
 	ByRows       bool   // the caller does not try NextSelectedColumns
+	Passed       bool   // the caller has looked at the rows of the first group that are before the window
 }
 
 // Select selects the rows of w in s, which is Selectable, that satisfy the program of sel, or all
@@ -164,10 +165,10 @@ type Window struct {
 // Select selects from the first groups of s, up to one that has such rows, or whose head had to be
 // read; SelectNext continues behind it while More reports true. Both return how many rows are
 // selected, and how many were looked at: those of w, or with sel all of each group at the first call
-// for it, and then none. Only with sel a Span may be extended; the groups of it that Excludes would
-// exclude are not looked at. An Iterator must always get the same sel. After an error the iterator
-// has no position; another Select or Seek meets the error again. The Iterator uses s and w until
-// the next Select.
+// for it, and then none. w.Passed leaves some of them out. Only with sel a Span may be extended; the
+// groups of it that Excludes would exclude are not looked at. An Iterator must always get the same
+// sel. After an error the iterator has no position; another Select or Seek meets the error again. The
+// Iterator uses s and w until the next Select.
 func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}
@@ -290,13 +291,19 @@ func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int,
 			return 0, 0, err
 		}
 	}
+	s, w := it.span, it.window
 	if it.counted != g {
 		it.counted, examined = g, it.seen
+		if w.Passed && (w.Reverse && g+1 == it.end || !w.Reverse && g == it.begin) {
+			if examined, err = it.countLeft(g); err != nil {
+				return 0, 0, err
+			}
+		}
 	}
 	if it.found == 0 {
 		return 0, examined, nil
 	}
-	from, to, s, w := it.first, it.limit, it.span, it.window
+	from, to := it.first, it.limit
 	if g == it.begin && (g > s.first || bytes.Compare(w.Lower, s.Lower) > 0) {
 		from = it.matchGE(w.Lower)
 	}
@@ -305,6 +312,23 @@ func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int,
 	}
 	it.selected, selected = it.matches.Within(from, to)
 	return selected, examined, nil
+}
+
+// countLeft returns how many rows of group g are not before the window. The head of the group is mostly
+// there, because the iterator is in it.
+func (it *Iterator) countLeft(g int) (int, error) {
+	if !it.loadFor(g, 0) {
+		return 0, it.err
+	}
+	from, to := it.first, it.limit
+	if it.window.Reverse {
+		to, _ = it.h.Seek(it.window.Upper)
+	} else {
+		from, _ = it.h.Seek(it.window.Lower)
+	}
+	var rows predicate.Bits
+	it.h.Visible(from, to, it.o.Snapshot, &rows)
+	return rows.Len(), nil
 }
 
 // Matches returns how many rows of the group of the last Select satisfy its program, and how many

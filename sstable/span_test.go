@@ -210,7 +210,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 		return
 	}
 	extended := span.end > span.first+1
-	n, examined, err := it.Select(span, &Window{lower, upper, reverse, true}, sel)
+	n, examined, err := it.Select(span, &Window{Lower: lower, Upper: upper, Reverse: reverse, ByRows: true, Passed: len(lower)%2 == 0}, sel)
 	if err != nil || sel == nil && n != examined || examined > span.Rows {
 		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
 	}
@@ -281,7 +281,7 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 		}
 		c.Release()
 	}
-	_, _, err := it.Select(span, &Window{lower, upper, reverse, false}, sel)
+	_, _, err := it.Select(span, &Window{Lower: lower, Upper: upper, Reverse: reverse}, sel)
 	for ; ; _, _, err = it.SelectNext(sel) {
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ type window struct {
 	sel     *sstable.Selector // nil selects all rows
 	reverse bool
 	sought  bool // mems are at their first row of the window, or beyond it
+	walked  bool // a walk has ended where the window begins, and has counted what is before it
 
 	lower, upper []byte
 	limit        []byte        // the nearest key at which the range ends, or the span of a file that is not in the window begins
@@ -204,7 +205,7 @@ func (w *window) extend(s *lsm.Source, rows int) bool {
 
 // choose is the rest of plan for the sources in chosen.
 func (w *window) choose(several, byRows bool) (how use, examined int) {
-	w.keys = sstable.Window{Lower: w.lower, Upper: w.upper, Reverse: w.reverse, ByRows: byRows}
+	w.keys = sstable.Window{Lower: w.lower, Upper: w.upper, Reverse: w.reverse, ByRows: byRows, Passed: w.walked}
 	found, seen, n := 0, 0, 0
 	for _, s := range w.chosen {
 		it, err := s.SpanIterator()
