@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/logtext"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -21,7 +22,11 @@ func (b *Backups) createFor(ctx context.Context, dest, account string, progress 
 			dbs = append(dbs, one.Database)
 		}
 	}
-	if len(dbs) == 0 {
+	switch {
+	case len(dbs) == 0 && account == "": // after a reload; one that starts without such an account has no listener for commands
+		err := errors.New("the server that has the directory serves no account with a database in it")
+		return nil, hint.With(err, "back up a database of PostgreSQL by its own tools")
+	case len(dbs) == 0:
 		return nil, fmt.Errorf("the server that has the directory does not serve the account %s", account)
 	}
 	w := b.writer

@@ -299,6 +299,21 @@ func TestBackupByLink(t *testing.T) {
 	}
 }
 
+// TestBackupOfNoAccount asks for a backup when the server has no such account, or after a reload no
+// account with a database in the directory.
+func TestBackupOfNoAccount(t *testing.T) {
+	f := newFixture(t)
+	for account, want := range map[string]string{"other": "does not serve the account other", "": "serves no account with a database in it"} {
+		if account == "" {
+			f.Databases = func() []Database { return nil }
+		}
+		list, err := f.createFor(t.Context(), f.Dir, account, nil)
+		if err == nil || !strings.HasSuffix(err.Error(), want) || len(list) != 0 {
+			t.Errorf("createFor of account %q returns %+v and %v, want an error that ends with %q", account, list, err, want)
+		}
+	}
+}
+
 // TestNewEpoch raises the epoch of a database, as a restore does. The archive needs a backup
 // in it at once, also of a database whose writes are all in the log or that has none.
 func TestNewEpoch(t *testing.T) {
