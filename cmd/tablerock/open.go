@@ -132,7 +132,7 @@ func (a *app) createStore(o engine.Options, work func(s store.Store) error) erro
 		return cmp.Or(a.ctx.Err(), err) // err names the holder
 	}
 	a.note("working through the server that has %s", a.dir())
-	return use[store.Store](a, s, work)
+	return hint.Local(use[store.Store](a, s, work))
 }
 
 // reader reads entities. It is a snapshot of a database, or the store of a server.

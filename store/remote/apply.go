@@ -226,16 +226,16 @@ func (s *Store) batchResults(body []byte, ops []store.Op) ([]store.Result, error
 		return nil, opError(index, n, e)
 	}
 	if len(parts) != n {
-		return nil, fmt.Errorf("%w: %s answers %d of %d operations of a batch", store.ErrOutcomeUnknown, s.endpoint.URL, len(parts), n)
+		return nil, fmt.Errorf("%w: %s answers %d of %d operations of a batch", store.ErrOutcomeUnknown, s.options.Name, len(parts), n)
 	}
 	results := make([]store.Result, n)
 	for i, p := range parts {
 		if !slices.Contains(wanted(ops[i].Kind), p.status) {
-			return nil, fmt.Errorf("%w: %s answers %d to operation %d of a batch", store.ErrOutcomeUnknown, s.endpoint.URL, p.status, i)
+			return nil, fmt.Errorf("%w: %s answers %d to operation %d of a batch", store.ErrOutcomeUnknown, s.options.Name, p.status, i)
 		}
 		results[i] = resultOf(p.etag)
 		if p.etag != "" && results[i].Timestamp == 0 {
-			return nil, fmt.Errorf("%w: %s answers an ETag of another form to operation %d of a batch", store.ErrOutcomeUnknown, s.endpoint.URL, i)
+			return nil, fmt.Errorf("%w: %s answers an ETag of another form to operation %d of a batch", store.ErrOutcomeUnknown, s.options.Name, i)
 		}
 	}
 	return results, nil

@@ -179,10 +179,10 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		return 0, fmt.Errorf("%s: %w", s.endpoint.URL, unsigned)
+		return 0, fmt.Errorf("%s: %w", s.options.Name, unsigned)
 	}
 	if x.wrong != "" {
-		return 0, &AddressError{s.endpoint.URL, x.wrong}
+		return 0, &AddressError{s.options.Name, x.wrong}
 	}
 	if x.state == answered && x.reply != nil && x.status >= 300 {
 		e, index := answer(x.status, x.header, x.reply)
@@ -197,7 +197,7 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		}
 		return index, e
 	}
-	err = fmt.Errorf("%s: %w", s.endpoint.URL, err)
+	err = fmt.Errorf("%s: %w", s.options.Name, err)
 	switch {
 	case x.state <= interrupted && ctx.Err() != nil:
 		return 0, ctx.Err()
@@ -209,7 +209,7 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		return 0, ctx.Err()
 	case x.reply != nil:
 		return 0, fmt.Errorf("%s answers a read with the status %d and the type %q, as no Table server does; check the address",
-			s.endpoint.URL, x.status, x.header.Get("Content-Type"))
+			s.options.Name, x.status, x.header.Get("Content-Type"))
 	case !errors.Is(err, errReplyTooLong): // cut, perhaps in its body
 		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}

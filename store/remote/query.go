@@ -123,7 +123,7 @@ func (c *cursor) Next() bool {
 		return false
 	}
 	if c.current, err = parseEntity(&c.parser, object); err != nil {
-		c.fail(fmt.Errorf("%s: entity of table %s: %w", c.s.endpoint.URL, c.table, err))
+		c.fail(fmt.Errorf("%s: entity of table %s: %w", c.s.options.Name, c.table, err))
 		return false
 	}
 	if c.q.Limit > 0 && c.count == c.q.Limit || c.q.BudgetBytes > 0 && c.bytes >= c.q.BudgetBytes {
@@ -189,7 +189,7 @@ func (c *cursor) pageError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: page of table %s: %w", c.s.endpoint.URL, c.table, err)
+	return fmt.Errorf("%s: page of table %s: %w", c.s.options.Name, c.table, err)
 }
 
 // Row implements store.Cursor.

@@ -29,6 +29,8 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Token is the value of TokenHeader in each request. The default sends none.
 	Token string
+	// Name is what errors call the server. The default is the URL of the endpoint.
+	Name string
 	// Retries is how often a request that a busy server refused is repeated. The
 	// default is 6.
 	Retries int
@@ -71,6 +73,9 @@ func Open(e Endpoint, o Options) (*Store, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the URL of the endpoint is not valid")
+	}
+	if o.Name == "" {
+		o.Name = e.URL
 	}
 	if o.Retrying == nil {
 		o.Retrying = func(string, int, int) {}
@@ -206,7 +211,7 @@ var (
 // unknown, because a proxy may have changed the response of one.
 func (s *Store) noTable(x *exchange) error {
 	return fmt.Errorf("%w: %s answers a write with the status %d and the type %q, as no Table server does; check the address",
-		store.ErrOutcomeUnknown, s.endpoint.URL, x.status, x.header.Get("Content-Type"))
+		store.ErrOutcomeUnknown, s.options.Name, x.status, x.header.Get("Content-Type"))
 }
 
 // retry returns the options of requests that are repeated if should says so.
@@ -301,7 +306,7 @@ func (s *Store) Tables(ctx context.Context, from string, limit int) ([]store.Tab
 		}
 		names, err := tableNames(x.reply)
 		if err != nil {
-			return nil, fmt.Errorf("%s: list of tables: %w", s.endpoint.URL, err)
+			return nil, fmt.Errorf("%s: list of tables: %w", s.options.Name, err)
 		}
 		for _, name := range names {
 			if edm.FoldTableName(name) >= from {
@@ -312,7 +317,7 @@ func (s *Store) Tables(ctx context.Context, from string, limit int) ([]store.Tab
 			break
 		}
 		if len(list) > maxTables {
-			return nil, fmt.Errorf("%s has more than %d tables", s.endpoint.URL, maxTables)
+			return nil, fmt.Errorf("%s has more than %d tables", s.options.Name, maxTables)
 		}
 	}
 	slices.SortFunc(list, func(a, b store.TableInfo) int {
@@ -354,7 +359,7 @@ func (s *Store) Get(ctx context.Context, table string, key edm.Key) (edm.Entity,
 	}
 	e, err := parseEntity(new(odata.Parser), x.reply)
 	if err != nil {
-		return e, fmt.Errorf("%s: entity of table %s: %w", s.endpoint.URL, table, err)
+		return e, fmt.Errorf("%s: entity of table %s: %w", s.options.Name, table, err)
 	}
 	return edm.EntityOf(e.View()), nil
 }

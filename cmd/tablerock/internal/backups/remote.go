@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"syscall"
 	"time"
 
@@ -118,6 +119,9 @@ func ask(ctx context.Context, data string, q request, progress Progress) ([]back
 		return nil, err
 	}
 	ended := func(err error) error {
+		if call := (*url.Error)(nil); errors.As(err, &call) { // its URL means nothing on a socket
+			err = call.Err
+		}
 		err = fmt.Errorf("the server that has %s ended before the backup: %w", data, err)
 		return hint.With(err, "repeat the command: what was copied is not copied again")
 	}

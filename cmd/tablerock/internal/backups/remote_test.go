@@ -121,7 +121,8 @@ func TestServerEnds(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(l) }()
 		_, err = ask(t.Context(), data, request{Dest: "there"}, func(string, int64, int64) {})
-		if err == nil || !strings.Contains(err.Error(), "ended before the backup") || !strings.Contains(hint.Next(err), "repeat the command") {
+		if err == nil || !strings.Contains(err.Error(), data+" ended before the backup") || strings.Contains(err.Error(), "localhost") ||
+			!strings.Contains(hint.Next(err), "repeat the command") {
 			t.Errorf("begun %v: the error is %v and the next step %q", begun, err, hint.Next(err))
 		}
 		if err := s.Close(); err != nil {

@@ -51,6 +51,16 @@ func Interrupted(err error, state string) error {
 	return err
 }
 
+// Local returns err, of a command that works through the server that has its data directory, with the
+// next step if that server does not answer any more.
+func Local(err error) error {
+	var answer *remote.Error
+	if errors.Is(err, store.ErrUnavailable) && !errors.As(err, &answer) {
+		return With(err, "repeat the command: when that server has ended, it works on the directory itself")
+	}
+	return err
+}
+
 // Clear returns err, which "tablerock clear" returns, with the next step on a full disk. The
 // reserve of a database lasts for the log of a part of the deletes, and a drop of the table
 // needs a few bytes.

@@ -150,6 +150,9 @@ func dial(ctx context.Context, dir string) (net.Conn, string, error) {
 		return c, "", nil
 	}
 	at, tokenErr := readToken(dir)
+	if errors.Is(tokenErr, fs.ErrNotExist) {
+		return nil, "", err
+	}
 	if tokenErr != nil {
 		return nil, "", errors.Join(err, tokenErr)
 	}
@@ -239,7 +242,7 @@ func Open(ctx context.Context, dir, account string) (*remote.Store, error) {
 		return nil, err
 	}
 	e := remote.Endpoint{URL: "http://localhost/" + account, Account: account}
-	s, err := remote.Open(e, remote.Options{Dial: connect, Token: token})
+	s, err := remote.Open(e, remote.Options{Dial: connect, Token: token, Name: "the server that has " + dir})
 	if err != nil {
 		return nil, err
 	}
