@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,55 +14,35 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/quantity"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
-	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/internal/failing"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// failing is a server that fails from one request on.
-type failing struct {
+// failingServer is a server that fails from one request on.
+type failingServer struct {
 	store   store.Store
 	address string
 	n, from atomic.Int64
 	fail    atomic.Pointer[func(http.ResponseWriter)]
 }
 
-const failingKey = "c29tZSBvdGhlciBrZXkgb2YgbXkgb3duLCBsb25nIGVub3VnaCBmb3IgdXMh"
-
-func newFailing(t *testing.T) *failing {
+func newFailing(t *testing.T) *failingServer {
 	t.Helper()
-	const account = "failing"
-	db, err := engine.Open(account, engine.Options{FS: vfs.NewMem(), SegmentBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	h, err := server.New(server.Options{Accounts: []server.Account{{Name: account, Keys: []string{failingKey}, Store: db}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &failing{store: db}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f := &failingServer{}
+	f.address, f.store = failing.NewServer(t, func(w http.ResponseWriter, r *http.Request, right http.Handler) {
 		if f.n.Add(1) < f.from.Load() {
-			h.ServeHTTP(w, r)
+			right.ServeHTTP(w, r)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		(*f.fail.Load())(w)
-	}))
-	t.Cleanup(front.Close)
-	f.address = front.URL + "/" + account
+	})
 	return f
 }
 
 // run runs a command while the server fails from request n on, and returns its exit code, its
 // messages, and whether the server failed.
-func (f *failing) run(t *testing.T, n int64, args ...string) (code int, stderr string, failed bool) {
+func (f *failingServer) run(t *testing.T, n int64, args ...string) (code int, stderr string, failed bool) {
 	t.Helper()
 	f.n.Store(0)
 	f.from.Store(n)
@@ -98,7 +77,7 @@ var failures = []struct {
 	{"no JSON", status(200, "Content-Type: application/json", `{"value":[{"Part`), exitFailure, ""},
 }
 
-func (f *failing) fill(t *testing.T, table string, rows int) {
+func (f *failingServer) fill(t *testing.T, table string, rows int) {
 	t.Helper()
 	if err := f.store.CreateTable(t.Context(), table); err != nil {
 		t.Fatal(err)
@@ -134,7 +113,7 @@ func TestExportFromFailing(t *testing.T) {
 				if old != "" {
 					writeText(t, file, old)
 				}
-				code, stderr, failed := f.run(t, n, "export", "People", file, "--endpoint", f.address, "--account-key", failingKey)
+				code, stderr, failed := f.run(t, n, "export", "People", file, "--endpoint", f.address, "--account-key", failing.Key)
 				if !failed {
 					if code != exitOK || n < 3 {
 						t.Errorf("%s without a failure: exit code %d after %d requests, %s", name, code, n-1, stderr)
@@ -152,7 +131,7 @@ func TestExportFromFailing(t *testing.T) {
 }
 
 // rows returns the number of entities of a table.
-func (f *failing) rows(t *testing.T, table string) (n int) {
+func (f *failingServer) rows(t *testing.T, table string) (n int) {
 	t.Helper()
 	for _, err := range store.Entities(f.store.Query(t.Context(), table, store.Query{})) {
 		if errors.Is(err, store.ErrTableNotFound) {
@@ -186,7 +165,7 @@ func TestImportIntoFailing(t *testing.T) {
 				if err := f.store.DeleteTable(t.Context(), "People"); err != nil && !errors.Is(err, store.ErrTableNotFound) {
 					t.Fatal(err)
 				}
-				args := []string{"import", "People", file, "--mode", mode, "--endpoint", f.address, "--account-key", failingKey}
+				args := []string{"import", "People", file, "--mode", mode, "--endpoint", f.address, "--account-key", failing.Key}
 				code, stderr, failed := f.run(t, n, args...)
 				if !failed {
 					if code != exitOK || n < 6 || f.rows(t, "People") != rows {
@@ -226,9 +205,9 @@ func TestCopyFromFailing(t *testing.T) {
 			for n := int64(1); ; n++ {
 				data := filepath.Join(t.TempDir(), "data")
 				args := map[string][]string{
-					"copy":  {"copy", "--to", data, "--from", f.address, "--account-key", failingKey},
-					"count": {"count", "People", "--endpoint", f.address, "--account-key", failingKey},
-					"clear": {"clear", "People", "--yes", "--endpoint", f.address, "--account-key", failingKey},
+					"copy":  {"copy", "--to", data, "--from", f.address, "--account-key", failing.Key},
+					"count": {"count", "People", "--endpoint", f.address, "--account-key", failing.Key},
+					"clear": {"clear", "People", "--yes", "--endpoint", f.address, "--account-key", failing.Key},
 				}[command]
 				before := f.rows(t, "People")
 				code, stderr, failed := f.run(t, n, args...)

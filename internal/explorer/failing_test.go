@@ -1,94 +1,26 @@
 package explorer_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/explorer"
+	"github.com/tablerock-db/tablerock/internal/failing"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// failing is a store whose n-th call fails.
-type failing struct {
-	store.Store
-	at    int64 // the number of the call, from 1 on
-	after bool  // a write fails after it is stored
-	err   error // nil waits for the end of ctx
-	began chan struct{}
-	n     atomic.Int64
-}
-
-// call returns the error of a call.
-func (f *failing) call(ctx context.Context) error {
-	if f.n.Add(1) != f.at {
-		return nil
-	}
-	if f.err != nil {
-		return f.err
-	}
-	close(f.began)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (f *failing) CreateTable(ctx context.Context, table string) error {
-	if err := f.call(ctx); err != nil {
-		return err
-	}
-	return f.Store.CreateTable(ctx, table)
-}
-
-func (f *failing) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
-	err := f.call(ctx)
-	if err != nil && !f.after {
-		return nil, err
-	}
-	results, other := f.Store.Apply(context.WithoutCancel(ctx), table, ops...)
-	if err != nil {
-		return nil, err // and perhaps nothing is stored
-	}
-	return results, other
-}
-
-func (f *failing) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
-	if err := f.call(ctx); err != nil {
-		return err
-	}
-	return f.Store.View(ctx, table, key, read)
-}
-
-func (f *failing) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	return &failingCursor{Cursor: f.Store.Query(ctx, table, q), f: f, ctx: ctx}
-}
-
-type failingCursor struct {
-	store.Cursor
-	f   *failing
-	ctx context.Context
-	err error
-}
-
-func (c *failingCursor) Next() bool {
-	if c.err == nil {
-		c.err = c.f.call(c.ctx)
-	}
-	return c.err == nil && c.Cursor.Next()
-}
-
-func (c *failingCursor) Err() error {
-	if c.err != nil {
-		return c.err
-	}
-	return c.Cursor.Err()
+// failingStore returns the store of a site of which one call fails or, if err is nil, closes began
+// and waits for the end of ctx.
+func (s *site) failingStore(at int64, after bool, err error) (f *failing.Store, began chan struct{}) {
+	began = make(chan struct{})
+	return &failing.Store{Store: s.db, At: at, After: after, Err: err, Wait: func() { close(began) }}, began
 }
 
 // rowsOf returns the number of entities of a table, 0 if it is missing.
@@ -148,16 +80,16 @@ func TestImportFails(t *testing.T) {
 					before++
 				}
 			}
-			f := &failing{Store: s.db, at: at, after: c.after, err: c.err, began: make(chan struct{})}
+			f, began := s.failingStore(at, c.after, c.err)
 			s.change(func(a *explorer.Account) { a.Store, a.Load = f, nil })
 			var j explorer.Job
 			if c.err == nil {
-				j = b.cancelAt(f, table, text.String(), more)
+				j = b.cancelAt(began, table, text.String(), more)
 			} else {
 				j = b.upload(table, "x.jsonl", text.String(), text.Len(), more)
 			}
 			stored := s.rowsOf(table)
-			if f.n.Load() < at {
+			if !f.Failed() {
 				if j.State != "done" || stored != rows {
 					t.Errorf("%s, which does not come: %+v, %d rows", what, j, stored)
 				}
@@ -181,8 +113,8 @@ func TestImportFails(t *testing.T) {
 	}
 }
 
-// cancelAt imports a file to f and cancels the job when f waits.
-func (b *browser) cancelAt(f *failing, table, text string, more object) explorer.Job {
+// cancelAt imports a file to a store that closes began when it waits, and then cancels the job.
+func (b *browser) cancelAt(began <-chan struct{}, table, text string, more object) explorer.Job {
 	b.t.Helper()
 	body := object{"account": "first", "table": table, "name": "x.jsonl", "size": len(text)}
 	for name, v := range more {
@@ -214,7 +146,7 @@ func (b *browser) cancelAt(f *failing, table, text string, more object) explorer
 		j = b.wait(id)
 	}()
 	select {
-	case <-f.began:
+	case <-began:
 		b.want(http.StatusOK, nil, "job/cancel", object{"id": id})
 	case <-ended:
 	case <-time.After(time.Minute):
@@ -249,7 +181,7 @@ func TestExportFails(t *testing.T) {
 	for _, name := range []string{"x.csv", "x.jsonl", "x.json", "x.parquet", "x.csv.gz", "x.jsonl.zst"} {
 		for _, err := range []error{store.ErrUnavailable, nil} {
 			for _, at := range []int64{1, 2, 700, 1000, 1001, 1002, 1003, 2001, 2002, 3000} {
-				f := &failing{Store: s.db, at: at, err: err, began: make(chan struct{})}
+				f, began := s.failingStore(at, false, err)
 				s.change(func(a *explorer.Account) { a.Store, a.Snapshot = f, nil })
 				before := temporaryFiles(t)
 				id := b.startJob("export", object{"account": "first", "table": "Tab", "name": name})
@@ -257,13 +189,13 @@ func TestExportFails(t *testing.T) {
 				go func() { ended <- b.wait(id) }()
 				var j explorer.Job
 				select {
-				case <-f.began:
+				case <-began:
 					b.want(http.StatusOK, nil, "job/cancel", object{"id": id})
 					j = <-ended
 				case j = <-ended:
 				}
 				switch {
-				case f.n.Load() < at:
+				case !f.Failed():
 					if j.State != "done" || j.Rows != 1000 {
 						t.Errorf("%s without a failure: %+v", name, j)
 					}

@@ -72,6 +72,7 @@ var layers = []layer{
 		"internal/tempfile",
 	}},
 	{"tabletest", []string{"engine", "server", "server/faults", "internal/front", "internal/sharedkey", "internal/transfer", "store", "edm", "vfs"}},
+	{"internal/failing", []string{"edm", "engine", "server", "store", "vfs"}},
 	{"internal/race", nil},
 	{"internal/lint", nil},
 	{"bench/...", []string{anything}},

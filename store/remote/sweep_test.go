@@ -18,11 +18,9 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
-	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/internal/failing"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/remote"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // reply is a response of the server.
@@ -111,22 +109,8 @@ type sweep struct {
 
 func newSweep(t *testing.T) *sweep {
 	t.Helper()
-	const account = "sweep"
-	db, err := engine.Open(account, engine.Options{FS: vfs.NewMem(), SegmentBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	h, err := server.New(server.Options{Accounts: []server.Account{{Name: account, Keys: []string{testKey}, Store: db}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sweep{direct: db}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &sweep{}
+	address, db := failing.NewServer(t, func(w http.ResponseWriter, r *http.Request, right http.Handler) {
 		name := (*s.plan.Load())(int(s.n.Add(1)))
 		i := slices.IndexFunc(faults, func(f fault) bool { return f.name == name })
 		if i >= 0 && faults[i].before {
@@ -135,7 +119,7 @@ func newSweep(t *testing.T) *sweep {
 			return
 		}
 		of := httptest.NewRecorder()
-		h.ServeHTTP(of, r)
+		right.ServeHTTP(of, r)
 		rep := &reply{of.Code, of.Header(), of.Body.Bytes()}
 		switch {
 		case name == "no answer":
@@ -149,10 +133,8 @@ func newSweep(t *testing.T) *sweep {
 		default:
 			faults[i].answer(w, rep)
 		}
-	}))
-	t.Cleanup(front.Close)
-	s.address = front.URL
-	s.through = open(t, front.URL+"/"+account, testKey)
+	})
+	s.address, s.direct, s.through = address, db, open(t, address, failing.Key)
 	return s
 }
 

@@ -3,78 +3,12 @@ package bulk
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/internal/failing"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
-
-// failing is a store whose n-th call fails, or cancels the ctx of the work.
-type failing struct {
-	store.Store
-	at     int64 // the number of the call, from 1 on
-	after  bool  // a write fails after it is stored
-	err    error
-	cancel context.CancelFunc // in place of err, if that is nil
-	n      atomic.Int64
-}
-
-func (f *failing) call(ctx context.Context) error {
-	if f.n.Add(1) != f.at {
-		return ctx.Err()
-	}
-	if f.err == nil {
-		f.cancel()
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return f.err
-}
-
-func (f *failing) CreateTable(ctx context.Context, table string) error {
-	if err := f.call(ctx); err != nil {
-		return err
-	}
-	return f.Store.CreateTable(ctx, table)
-}
-
-func (f *failing) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
-	err := f.call(ctx)
-	if err != nil && !f.after {
-		return nil, err
-	}
-	results, other := f.Store.Apply(context.WithoutCancel(ctx), table, ops...)
-	if err != nil {
-		return nil, err
-	}
-	return results, other
-}
-
-func (f *failing) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	return &failingNext{Cursor: f.Store.Query(ctx, table, q), f: f, ctx: ctx}
-}
-
-type failingNext struct {
-	store.Cursor
-	f   *failing
-	ctx context.Context
-	err error
-}
-
-func (c *failingNext) Next() bool {
-	if c.err == nil {
-		c.err = c.f.call(c.ctx)
-	}
-	return c.err == nil && c.Cursor.Next()
-}
-
-func (c *failingNext) Err() error {
-	if c.err != nil {
-		return c.err
-	}
-	return c.Cursor.Err()
-}
 
 // rowsOf returns the number of entities of the table Rows, 0 if it is missing.
 func rowsOf(t *testing.T, s store.Store) int64 {
@@ -102,11 +36,11 @@ func TestDeleteFails(t *testing.T) {
 		for at := int64(1); ; at++ {
 			s := filled(t, rows/2)
 			ctx, cancel := context.WithCancel(t.Context())
-			f := &failing{Store: s, at: at, after: c.after, err: c.err, cancel: cancel}
+			f := &failing.Store{Store: s, At: at, After: c.after, Err: c.err, Wait: cancel}
 			n, err := Delete(ctx, f, "Rows", nil, func(int64) {})
 			cancel()
 			left := rowsOf(t, s)
-			if f.n.Load() < at {
+			if !f.Failed() {
 				if err != nil || n.Rows != rows || left != 0 || at < rows {
 					t.Errorf("%s without a failure: %+v, error %v, %d left after %d calls", c.name, n, err, left, at-1)
 				}
@@ -136,7 +70,7 @@ func TestCopyFails(t *testing.T) {
 			for at := int64(1); ; at++ {
 				to := storetest.NewMap(nil)
 				ctx, cancel := context.WithCancel(t.Context())
-				f := &failing{Store: to, at: at, after: c.after, err: c.err, cancel: cancel}
+				f := &failing.Store{Store: to, At: at, After: c.after, Err: c.err, Wait: cancel}
 				copier := &Copier{From: from, To: f}
 				if source {
 					f.Store = from
@@ -144,7 +78,7 @@ func TestCopyFails(t *testing.T) {
 				}
 				n, err := copier.Table(ctx, "Rows")
 				cancel()
-				if f.n.Load() < at {
+				if !f.Failed() {
 					if err != nil || n.Written != rows || rowsOf(t, to) != rows || at < 4 {
 						t.Errorf("%s without a failure: %+v, error %v after %d calls", c.name, n, err, at-1)
 					}
