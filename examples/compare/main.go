@@ -1,10 +1,11 @@
-// Command compare compares the entities in two files, CSV or JSONL: keys, names,
+// Command compare compares the entities in two files, CSV, JSONL, JSON or Parquet: keys, names,
 // types, and the bits of values. It ignores Timestamps, the order of lines and the
 // order of properties. It exits with status 1 if the files differ.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -26,27 +27,32 @@ has the form of tablerock export.
 `
 
 func main() {
-	var o transfer.ReadOptions
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
-	flag.StringVar(&o.PartitionKey, "partition-key", "", "column that is the PartitionKey")
-	flag.StringVar(&o.RowKey, "row-key", "", "column that is the RowKey")
-	delimiter := flag.String("delimiter", ",", "character between the cells of CSV")
+	partitionKey := flag.String("partition-key", "", "column that is the PartitionKey")
+	rowKey := flag.String("row-key", "", "column that is the RowKey")
+	delimiter := flag.String("delimiter", "", "character between the cells of CSV (default: by the file's name)")
 	header := flag.String("header", "", "columns of a CSV file whose first line is data")
-	format := flag.String("format", "", "csv or jsonl (default: by the file's name)")
+	format := flag.String("format", "", "csv, jsonl, json or parquet (default: by the file's name, csv if it tells none)")
 	flag.Parse()
-	if flag.NArg() != 2 || len(*delimiter) != 1 {
+	if flag.NArg() != 2 || len(*delimiter) > 1 || *format != "" && formats[*format] == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	o.Delimiter = (*delimiter)[0]
-	if *header != "" {
-		o.Header = strings.Split(*header, ",")
+	first, second := optionsOf(flag.Arg(0)), optionsOf(flag.Arg(1))
+	first.PartitionKey, first.RowKey = *partitionKey, *rowKey
+	if *delimiter != "" {
+		first.Delimiter = (*delimiter)[0]
 	}
-	o.Name, o.Format = flag.Arg(0), formatOf(flag.Arg(0), *format)
-	same, err := compare(os.Stdout, o, transfer.ReadOptions{Name: flag.Arg(1), Format: formatOf(flag.Arg(1), "")})
+	if *header != "" {
+		first.Header = strings.Split(*header, ",")
+	}
+	if *format != "" {
+		first.Format = formats[*format]
+	}
+	same, err := compare(os.Stdout, first, second)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
@@ -56,11 +62,13 @@ func main() {
 	}
 }
 
-func formatOf(name, format string) transfer.Format {
-	if format == "csv" || format == "" && !strings.HasSuffix(name, ".jsonl") {
-		return transfer.CSV
-	}
-	return transfer.JSONL
+// formats are the values of -format.
+var formats = map[string]transfer.Format{"csv": transfer.CSV, "jsonl": transfer.JSONL, "json": transfer.JSON, "parquet": transfer.Parquet}
+
+// optionsOf returns the options of the file called name.
+func optionsOf(name string) transfer.ReadOptions {
+	format, _ := transfer.FormatOf(name)
+	return transfer.ReadOptions{Name: name, Format: cmp.Or(format, transfer.CSV), Delimiter: transfer.DelimiterOf(name)}
 }
 
 // digest is a hash of the properties of an entity.
@@ -125,6 +133,13 @@ func each(o transfer.ReadOptions, use func(e *edm.Entity)) error {
 		return err
 	}
 	r := transfer.NewReader(bufio.NewReaderSize(f, 1<<20), o)
+	if o.Format == transfer.Parquet {
+		info, err := f.Stat()
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		r = transfer.NewParquetReader(f, info.Size(), o)
+	}
 	for {
 		rec, err := r.Next()
 		if err == io.EOF {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
 const (
@@ -53,5 +57,45 @@ func TestCompare(t *testing.T) {
 				t.Errorf("printed %q, want it to say that they are equal: %t", out.String(), c.same)
 			}
 		})
+	}
+}
+
+// TestFormats compares files of all formats, which their names tell.
+func TestFormats(t *testing.T) {
+	s := storetest.NewMap(nil)
+	var parquet bytes.Buffer
+	err := s.CreateTable(t.Context(), "Things")
+	if err == nil {
+		_, err = s.Apply(t.Context(), "Things", store.Insert(edm.Entity{
+			Key:        edm.Key{Partition: "p", Row: "1"},
+			Properties: edm.Properties{{Name: "a", Value: edm.Int32(5)}, {Name: "b", Value: edm.String("x")}},
+		}))
+	}
+	if err == nil {
+		_, err = transfer.ExportParquet(t.Context(), s, "Things", store.Query{}, &parquet, transfer.ExportOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := map[string]string{
+		"x.jsonl":   one,
+		"x.json":    "[" + one + "]",
+		"x.csv":     "PartitionKey,RowKey,a@Edm.Int32,b\np,1,5,x\n",
+		"x.tsv":     "PartitionKey\tRowKey\ta@Edm.Int32\tb\np\t1\t5\tx\n",
+		"x.txt":     "PartitionKey,RowKey,a@Edm.Int32,b\np,1,5,x\n",
+		"x.parquet": parquet.String(),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range files {
+		var out strings.Builder
+		same, err := compare(&out, optionsOf(filepath.Join(dir, "x.jsonl")), optionsOf(filepath.Join(dir, name)))
+		if err != nil || !same {
+			t.Errorf("%s: got %t, error %v; printed %q", name, same, err, out.String())
+		}
 	}
 }
