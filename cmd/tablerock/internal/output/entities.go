@@ -117,9 +117,11 @@ func cellsOf(row edm.Row, index map[string]int, n int) []string {
 	}
 	key := row.Key()
 	cells[0], cells[1], cells[2] = printable(key.Partition), printable(key.Row), row.Timestamp().String()
+	var buf []byte
 	for i := range row.Len() {
 		name, v := row.At(i)
-		cells[index[name]] = printable(string(odata.AppendValue(nil, v)))
+		buf = odata.AppendValue(buf[:0], v)
+		cells[index[name]] = printable(string(buf))
 	}
 	return cells
 }

@@ -39,7 +39,7 @@ func newLayout(headers []string, p *Printer) *layout {
 // fit widens the columns to the cells of a line.
 func (l *layout) fit(cells []string) {
 	for i, cell := range cells {
-		l.widths[i] = max(l.widths[i], min(maxCellWidth, Width(cell)))
+		l.widths[i] = max(l.widths[i], widthUpTo(cell, maxCellWidth))
 	}
 }
 
@@ -129,7 +129,7 @@ func (l *layout) appendField(b *strings.Builder, header, cell string) {
 	if indent > l.width/2 {
 		indent = len(separator)
 	}
-	lines := wrap(cell, max(1, l.width-indent))
+	lines := wrap(cell, max(1, l.width-indent), maxRecordLines+1)
 	if len(lines) > maxRecordLines {
 		lines = append(lines[:maxRecordLines-1], "…")
 	}
