@@ -28,7 +28,7 @@ func (it *Iterator) matchChunks(g int, sel *Selector) {
 	it.matched, it.seen, it.matches = -1, it.r.index.Groups[g].Rows, predicate.Bits{}
 	it.matches.AddRange(0, it.seen)
 	if sel.rows.SelectFrom(columns, &it.matches) {
-		it.matched, it.found = g, it.matches.Len()
+		it.matched, it.found, it.whole = g, it.matches.Len(), true
 	}
 }
 

@@ -129,10 +129,10 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		if cut := g.bound(entries); span.end > span.first+1 && span.Selectable() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
 			if reverse { // two windows in a span
-				selectSpan(t, it, &span, cut, upper, p, sel, reverse, next)
+				selectSpan(t, g, it, &span, cut, upper, p, sel, reverse, next)
 				upper = cut
 			} else {
-				selectSpan(t, it, &span, lower, cut, p, sel, reverse, next)
+				selectSpan(t, g, it, &span, lower, cut, p, sel, reverse, next)
 				lower = cut
 			}
 			cuts++
@@ -140,7 +140,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		if span.Selectable() && g.IntN(2) == 0 {
 			gathered += selectColumns(t, g, it, &span, lower, upper, sel, reverse, next)
 		} else {
-			selectSpan(t, it, &span, lower, upper, p, sel, reverse, next)
+			selectSpan(t, g, it, &span, lower, upper, p, sel, reverse, next)
 		}
 		if span.end == span.first+1 {
 			checkHas(t, g, it, &span, entries)
@@ -175,9 +175,23 @@ func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []en
 	}
 }
 
+// windowOf returns a window whose From and To are its bounds or open.
+func windowOf(g *generator, lower, upper []byte) Window {
+	w := Window{Lower: lower, Upper: upper}
+	if g.IntN(2) == 0 {
+		w.From = lower
+	}
+	if g.IntN(2) == 0 {
+		w.To = upper
+	}
+	return w
+}
+
 // selectSpan compares the rows that are selected in a part of a span with those that next
 // returns. It walks over a span that is not Selectable.
-func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry) {
+func selectSpan(
+	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
+) {
 	t.Helper()
 	check := func() {
 		e := next()
@@ -210,7 +224,9 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 		return
 	}
 	extended := span.end > span.first+1
-	n, examined, err := it.Select(span, &Window{Lower: lower, Upper: upper, Reverse: reverse, ByRows: true, Passed: len(lower)%2 == 0}, sel)
+	w := windowOf(g, lower, upper)
+	w.Reverse, w.ByRows, w.Passed = reverse, true, len(lower)%2 == 0
+	n, examined, err := it.Select(span, &w, sel)
 	if err != nil || sel == nil && n != examined || examined > span.Rows {
 		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
 	}
@@ -281,7 +297,9 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 		}
 		c.Release()
 	}
-	_, _, err := it.Select(span, &Window{Lower: lower, Upper: upper, Reverse: reverse}, sel)
+	w := windowOf(g, lower, upper)
+	w.Reverse = reverse
+	_, _, err := it.Select(span, &w, sel)
 	for ; ; _, _, err = it.SelectNext(sel) {
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ type window struct {
 	sought  bool // mems are at their first row of the window, or beyond it
 	walked  bool // a walk has ended where the window begins, and has counted what is before it
 
+	within       keyRange // of the query
 	lower, upper []byte
 	limit        []byte        // the nearest key at which the range ends, or the span of a file that is not in the window begins
 	in           []*lsm.Source // with a span in the window
@@ -39,7 +40,7 @@ type window struct {
 // find finds the window at key at, the lower end of what is left of r, or with reverse the
 // upper end.
 func (w *window) find(r keyRange, at []byte) {
-	w.in = w.in[:0]
+	w.in, w.within = w.in[:0], r
 	w.lower, w.upper, w.limit = at, r.upper, r.upper
 	if w.reverse {
 		w.lower, w.upper, w.limit = r.lower, at, r.lower
@@ -205,7 +206,9 @@ func (w *window) extend(s *lsm.Source, rows int) bool {
 
 // choose is the rest of plan for the sources in chosen.
 func (w *window) choose(several, byRows bool) (how use, examined int) {
-	w.keys = sstable.Window{Lower: w.lower, Upper: w.upper, Reverse: w.reverse, ByRows: byRows, Passed: w.walked}
+	w.keys = sstable.Window{
+		Lower: w.lower, Upper: w.upper, From: w.within.lower, To: w.within.upper, Reverse: w.reverse, ByRows: byRows, Passed: w.walked,
+	}
 	found, seen, n := 0, 0, 0
 	for _, s := range w.chosen {
 		it, err := s.SpanIterator()
