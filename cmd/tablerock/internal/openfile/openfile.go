@@ -9,17 +9,32 @@ import (
 // Open opens a file as os.OpenFile does. It fails when ctx ends, also while it waits for a program
 // at the other end of a named pipe.
 func Open(ctx context.Context, name string, flag int, perm os.FileMode) (*os.File, error) {
-	var f *os.File
-	opened := make(chan error, 1)
+	return unlessEnded(ctx, func() (*os.File, error) { return os.OpenFile(name, flag, perm) })
+}
+
+// Read reads a file as os.ReadFile does. It fails when ctx ends, also while it waits for a program
+// at the other end of a named pipe.
+func Read(ctx context.Context, name string) ([]byte, error) {
+	return unlessEnded(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+}
+
+// unlessEnded returns what call returns, or the error of ctx if it ends before. Then call may go on
+// until the process ends.
+func unlessEnded[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	returned := make(chan result, 1)
 	go func() {
-		var err error
-		f, err = os.OpenFile(name, flag, perm)
-		opened <- err
+		value, err := call()
+		returned <- result{value, err}
 	}()
 	select {
-	case err := <-opened:
-		return f, err
+	case r := <-returned:
+		return r.value, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }

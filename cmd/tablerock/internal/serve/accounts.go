@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,7 +32,7 @@ type account struct {
 
 // accounts returns the accounts to serve. The first one is that of the connection string.
 // exposed means that other machines can reach the server.
-func (c *Config) accounts(exposed bool) ([]account, error) {
+func (c *Config) accounts(ctx context.Context, exposed bool) ([]account, error) {
 	var list []account
 	for _, text := range c.Accounts {
 		for i, one := range strings.Split(text, ";") {
@@ -46,7 +47,7 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 		}
 	}
 	if c.AccountsFile != "" {
-		more, err := c.readAccounts(c.AccountsFile)
+		more, err := c.readAccounts(ctx, c.AccountsFile)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +114,7 @@ func (c *Config) parseAccount(text string) (account, error) {
 
 // readAccounts reads a file of accounts. It ignores empty lines and lines that start with
 // #. The file can be a pipe, so that the keys need not be on a disk.
-func (c *Config) readAccounts(name string) ([]account, error) {
+func (c *Config) readAccounts(ctx context.Context, name string) ([]account, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, hint.Input("--accounts-file", err)
@@ -124,8 +125,8 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 	}
 	var text []byte
 	if info.Mode()&fs.ModeNamedPipe != 0 { // as of a process substitution
-		c.say("reading the accounts from the pipe %s; SIGHUP cannot read them again", name)
-		text, err = os.ReadFile(name)
+		c.say("reading the accounts from the pipe %s, which can be read once", name)
+		text, err = openfile.Read(ctx, name)
 	} else {
 		text, err = openfile.ReadRegular(name)
 	}
@@ -152,8 +153,11 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 
 // unreadable returns the error of a flag whose file could not be read because of err.
 func unreadable(flag string, err error) error {
-	if errors.Is(err, openfile.ErrIrregular) {
+	switch {
+	case errors.Is(err, openfile.ErrIrregular):
 		return usagef("%s: %v", flag, err)
+	case errors.Is(err, context.Canceled):
+		return err
 	}
 	return hint.Input(flag, err)
 }

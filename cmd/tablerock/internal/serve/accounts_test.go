@@ -16,7 +16,7 @@ import (
 // one account on a line.
 func TestKeyCommand(t *testing.T) {
 	c := Config{Accounts: []string{"mine:c2VjcmV0"}, Stderr: io.Discard}
-	_, err := c.accounts(false)
+	_, err := c.accounts(t.Context(), false)
 	if err == nil {
 		t.Fatal("a short key is accepted")
 	}
@@ -43,7 +43,7 @@ func TestWeakKeys(t *testing.T) {
 	const weak = "first:a2V5MQ=="
 	for _, azurite := range []bool{true, false} {
 		c := Config{Accounts: []string{weak}, azuriteAccounts: azurite, Stderr: io.Discard}
-		list, err := c.accounts(true)
+		list, err := c.accounts(t.Context(), true)
 		if azurite && (err != nil || len(list) != 1 || !list[0].weak) {
 			t.Errorf("a weak key of AZURITE_ACCOUNTS: %v, %v", list, err)
 		}
@@ -71,7 +71,7 @@ func TestDevelopmentAccountMakesNoDirectory(t *testing.T) {
 		{"no accounts", Config{}, "devstoreaccount1"},
 	} {
 		test.c.Stderr = io.Discard
-		list, err := test.c.accounts(false)
+		list, err := test.c.accounts(t.Context(), false)
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}

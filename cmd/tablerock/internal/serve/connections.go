@@ -13,7 +13,7 @@ import (
 
 // Connections returns the connections of the server that Run would start, the first one of
 // the account that its banner names. It opens no listener.
-func (c *Config) Connections() ([]local.Connection, error) {
+func (c *Config) Connections(ctx context.Context) ([]local.Connection, error) {
 	if err := c.applyAzurite(); err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (c *Config) Connections() ([]local.Connection, error) {
 	if main.tcp.Port == 0 {
 		return nil, usagef("--listen %s: the port is not known before the server runs", c.Listen)
 	}
-	accounts, err := c.accounts(main.exposed() || side.exposed())
+	accounts, err := c.accounts(ctx, main.exposed() || side.exposed())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c Config) Find(ctx context.Context, typed func(flag string) bool, note fun
 		list, err = local.Connections(ctx, c.Data)
 	}
 	if described || err != nil {
-		if list, err = c.Connections(); err != nil {
+		if list, err = c.Connections(ctx); err != nil {
 			return local.Connection{}, err
 		}
 		if !described {

@@ -4,15 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"os"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/server/faults"
 )
 
 // checkFaults returns an error for invalid values of --faults and --seed. exposed is
 // whether other machines can reach a listener.
-func (c *Config) checkFaults(exposed bool) error {
+func (c *Config) checkFaults(ctx context.Context, exposed bool) error {
 	if c.FaultsFile == "" {
 		if c.Seed != 0 {
 			return usagef("--seed %d selects the failures of --faults: add --faults FILE", c.Seed)
@@ -22,9 +21,9 @@ func (c *Config) checkFaults(exposed bool) error {
 	if exposed {
 		return usagef("--faults makes requests fail, so it is only for listeners on loopback: change --listen and --admin, or remove --faults")
 	}
-	text, err := os.ReadFile(c.FaultsFile)
+	text, err := openfile.Read(ctx, c.FaultsFile)
 	if err != nil {
-		return hint.Input("--faults", err)
+		return unreadable("--faults", err)
 	}
 	if c.rules, err = faults.Parse(text); err != nil {
 		return usagef("--faults %s: %v", c.FaultsFile, err)

@@ -59,7 +59,7 @@ func (s *service) reloadAccounts(ctx context.Context) error {
 	if err := openfile.Regular(s.AccountsFile); err != nil {
 		return unreadable("--accounts-file", err)
 	}
-	accounts, err := s.accounts(s.exposed)
+	accounts, err := s.accounts(ctx, s.exposed)
 	if err != nil {
 		return err
 	}

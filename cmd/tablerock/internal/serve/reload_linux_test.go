@@ -1,14 +1,20 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/selfsigned"
 )
@@ -107,6 +113,49 @@ func TestReloadPipes(t *testing.T) {
 		}
 		if _, err := c.certificate("127.0.0.1"); err == nil || !strings.Contains(err.Error(), name+" is a pipe, not a regular file") {
 			t.Errorf("at the start, with a pipe as %s: %v", name, err)
+		}
+	}
+}
+
+// TestStartWaitsForPipe starts servers of which a file is a pipe that nobody writes to. The end of the
+// context ends them, as a signal does.
+func TestStartWaitsForPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--accounts-file", "--faults"} {
+		c := Config{Data: filepath.Join(dir, "data"), Stdout: io.Discard, Stderr: io.Discard}
+		set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		c.Flags(set)
+		c.Backend.Add(set)
+		if err := set.Parse([]string{"--listen", "127.0.0.1:0", flag, pipe}); err != nil {
+			t.Fatal(err)
+		}
+		writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writer.WriteString("#"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- Run(ctx, c) }()
+		for n := 1; n > 0 && err == nil; { // until the server has read it
+			n, err = unix.IoctlGetInt(int(writer.Fd()), unix.TIOCINQ)
+			runtime.Gosched()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want %v", flag, err, context.Canceled)
+		}
+		if err := writer.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

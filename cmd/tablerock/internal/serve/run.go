@@ -48,10 +48,10 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	exposed := main.exposed() || side.exposed()
-	if err := c.checkFaults(exposed); err != nil {
+	if err := c.checkFaults(ctx, exposed); err != nil {
 		return err
 	}
-	accounts, err := c.accounts(exposed)
+	accounts, err := c.accounts(ctx, exposed)
 	if err != nil {
 		return err
 	}
