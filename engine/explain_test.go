@@ -111,6 +111,37 @@ func TestExaminedOnce(t *testing.T) {
 	}
 }
 
+// TestExaminedBesideWalk filters a table by columns, but for a walk inside a row group: a fifth of the
+// entities of a large file match, and all of a small file whose keys are within one of its groups.
+// Of that group the entities that the walk begins with, and those behind it, count twice, not those
+// before it.
+func TestExaminedBesideWalk(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.NoSync, o.SegmentBytes, o.FileBytes = true, 16<<20, 16<<20
+	db := mustCreate(t, o)
+	const large, small = 10_000, 500
+	_, err := db.Load(t.Context(), table, func(yield func(edm.Entity, error) bool) {
+		for i := range large {
+			if !yield(entity("p", fmt.Sprintf("%06d", i), int64(i%5), 50), nil) {
+				return
+			}
+		}
+	}, engine.LoadOptions{})
+	check(t, "Load", err)
+	for i := range small {
+		apply(t, db, store.Insert(entity("p", fmt.Sprintf("%06d-%03d", large/2, i), 1, 50)))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	for _, reverse := range []bool{false, true} {
+		for range 2 { // the second query finds the columns in the cache
+			p, examined, returned := explain(t, db, "N eq 1L", store.Query{Reverse: reverse})
+			if most := large + small + large/(p.Groups-2); examined < large+small || examined > most || returned != large/5+small {
+				t.Errorf("reverse=%t: %d entities examined and %d returned, want at most %d and %d", reverse, examined, returned, most, large/5+small)
+			}
+		}
+	}
+}
+
 // TestExplainErrors explains a query that has failed, and queries of a file that is damaged.
 func TestExplainErrors(t *testing.T) {
 	db := mustCreate(t, manual(vfs.NewMem()))

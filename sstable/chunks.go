@@ -18,7 +18,7 @@ func (it *Iterator) matchChunks(g int, sel *Selector) {
 		file := columnchunk.File{Cache: r.o.Cache, DB: r.o.CacheDB, Number: r.o.Number, Kind: kindChunk, Count: len(r.index.Groups)}
 		it.chunks.Open(file, g, names)
 	}
-	if g <= it.lowest || g >= it.highest {
+	if g <= it.lowest || g >= it.highest || !it.allLeft(g) {
 		return
 	}
 	columns, ok := it.chunks.Columns(g, it.o.Snapshot)

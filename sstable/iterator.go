@@ -45,25 +45,24 @@ type Iterator struct {
 	to     int
 
 	// These fields come last: a step of a walk needs those before them.
-	selected  predicate.Bits // rows of h that NextSelected moves to
-	span      *Span          // of the last Select
-	window    *Window
-	begin     int // the groups of span in window are begin to end-1
-	end       int
-	group     int            // that selected is rows of
-	none      bool           // no row of group is selected
-	matched   int            // the group of the next six, -1 if none
-	matches   predicate.Bits // rows that the program of Select selects
-	found     int            // how many these are
-	seen      int            // rows that it selected from: those that the snapshot sees
-	whole     bool           // it selected from all rows of the group, without its head
-	matchFrom int            // else from the rows matchFrom to matchTo-1
-	matchTo   int
-	counted   int // the group whose rows Select has counted, -1 if none
-	cut       selection.Cut
-	judged    [2]int // the first group and the end of those that excluded is for; the first is -1 if there are none
-	excluded  bool   // by pruner
-	chunks    columnchunk.Set
+	selected predicate.Bits // rows of h that NextSelected moves to
+	span     *Span          // of the last Select
+	window   *Window
+	begin    int // the groups of span in window are begin to end-1
+	end      int
+	group    int            // that selected is rows of
+	none     bool           // no row of group is selected
+	matched  int            // the group of the next five, -1 if none
+	matches  predicate.Bits // rows that the program of Select selects
+	found    int            // how many these are
+	seen     int            // rows that it selected from: those that the snapshot sees
+	whole    bool           // it selected from all rows of the group, without its head
+	matchEnd []byte         // else from those before this Window.End
+	counted  int            // the group whose rows Select has counted, -1 if none
+	cut      selection.Cut
+	judged   [2]int // the first group and the end of those that excluded is for; the first is -1 if there are none
+	excluded bool   // by pruner
+	chunks   columnchunk.Set
 }
 
 // NewIterator returns an Iterator without a position. It keeps the bounds in o.

@@ -8,30 +8,30 @@ import (
 
 // selectMatches selects from group g by a program.
 func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int, err error) {
-	if it.matched != g {
+	matched := it.matched != g
+	if matched {
 		it.matchChunks(g, sel)
 	}
-	if it.matched != g || it.found > 0 || !it.whole {
+	if it.matched != g || it.found > 0 || !it.whole || it.counted != g && !matched {
 		if !it.loadFor(g, 0) {
 			return 0, 0, it.err
 		}
-		if err := it.match(sel); err != nil {
+		again, err := it.match(sel)
+		if err != nil {
 			return 0, 0, err
 		}
+		matched = matched || again
 	}
-	s, w := it.span, it.window
 	if it.counted != g {
 		it.counted, examined = g, it.seen
-		if w.Passed && (w.Reverse && g+1 == it.end || !w.Reverse && g == it.begin) {
-			if examined, err = it.countLeft(g); err != nil {
-				return 0, 0, err
-			}
+		if !matched { // a walk has counted the rows before the window
+			examined = it.countLeft()
 		}
 	}
 	if it.found == 0 {
 		return 0, examined, nil
 	}
-	from, to := it.first, it.limit
+	from, to, s, w := it.first, it.limit, it.span, it.window
 	if g == it.begin && (g > s.first || bytes.Compare(w.Lower, s.Lower) > 0) {
 		from = it.matchGE(w.Lower)
 	}
@@ -40,23 +40,6 @@ func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int,
 	}
 	it.selected, selected = it.matches.Within(from, to)
 	return selected, examined, nil
-}
-
-// countLeft returns how many rows of group g are not before the window. The head of the group is mostly
-// there, because the iterator is in it.
-func (it *Iterator) countLeft(g int) (int, error) {
-	if !it.loadFor(g, 0) {
-		return 0, it.err
-	}
-	from, to := it.rangeRows()
-	if it.window.Reverse {
-		to, _ = it.h.Seek(it.window.Upper)
-	} else {
-		from, _ = it.h.Seek(it.window.Lower)
-	}
-	var rows predicate.Bits
-	it.h.Visible(from, to, it.o.Snapshot, &rows)
-	return rows.Len(), nil
 }
 
 // Matches returns how many rows of the group of the last Select satisfy its program, and how many
@@ -75,44 +58,72 @@ func (it *Iterator) matchGE(key []byte) int {
 	return it.cut.RowGE(it.g, it.h, &it.matches, it.limit, key)
 }
 
-// match sets matches for the current group, unless they are set for the rows in the range of the
-// window: several windows share a group of overlapping files, and to select from all of its rows at
-// once takes two thirds of the time (bench, runs=8-overlapping/filter=Double).
-func (it *Iterator) match(sel *Selector) error {
-	from, to := it.rangeRows()
+// match sets matches for the rows of the current group from the window to the end of the range, and
+// reports whether they were not set for this group and range: several windows share a group of
+// overlapping files, and to select from all of its rows at once takes two thirds of the time (bench,
+// runs=8-overlapping/filter=Double).
+func (it *Iterator) match(sel *Selector) (matched bool, err error) {
+	w := it.window
 	if it.matched == it.g {
-		if it.whole || it.matchFrom <= from && to <= it.matchTo {
-			return nil
+		if it.whole || bytes.Equal(it.matchEnd, w.End) {
+			return false, nil
 		}
-		it.counted = -1 // the last call was for another range
+		it.counted = -1
 		it.cut.Reset()
 	}
-	it.matched, it.matches, it.whole, it.matchFrom, it.matchTo = it.g, predicate.Bits{}, false, from, to
+	it.matched, it.matchEnd, it.whole, it.matches = it.g, w.End, false, predicate.Bits{}
+	from, to := it.rowsLeft()
 	it.h.Visible(from, to, it.o.Snapshot, &it.matches)
 	if it.seen, it.found = it.matches.Len(), 0; it.seen == 0 {
-		return nil
+		return true, nil
 	}
 	it.setCaptures(it.g, sel)
 	if err := sel.rows.Select(&it.view.Row, &it.matches); err != nil {
 		it.view.Release() // without the error, so that a walk finds the rows before it
 		it.h, it.g, it.matched = nil, -1, -1
-		return err
+		return false, err
 	}
 	it.found = it.matches.Len()
 	it.addToChunks(sel)
-	return nil
+	return true, nil
 }
 
-// rangeRows returns the rows from to to-1 of the current group that are in the range of the window.
-func (it *Iterator) rangeRows() (from, to int) {
-	from, to = it.first, it.limit
-	all, w := it.r.index.Groups, it.window
-	if bytes.Compare(w.From, it.o.Lower) > 0 && bytes.Compare(w.From, all[it.g].Separator) > 0 {
-		from, _ = it.h.Seek(w.From)
+// left returns the bounds of the keys from the window to the end of the range.
+func (it *Iterator) left() (lower, upper []byte) {
+	if w := it.window; w.Reverse {
+		return w.End, w.Upper
 	}
-	within := it.o.Upper == nil || bytes.Compare(w.To, it.o.Upper) < 0
-	if w.To != nil && within && (it.g+1 == len(all) || bytes.Compare(w.To, all[it.g+1].Separator) < 0) {
-		to, _ = it.h.Seek(w.To)
+	return it.window.Lower, it.window.End
+}
+
+// allLeft reports whether all keys of group g are from the window to the end of the range.
+func (it *Iterator) allLeft(g int) bool {
+	all := it.r.index.Groups
+	lower, upper := it.left()
+	return bytes.Compare(lower, all[g].Separator) <= 0 && (upper == nil || g+1 < len(all) && bytes.Compare(upper, all[g+1].Separator) >= 0)
+}
+
+// rowsLeft returns the rows from to to-1 of the current group that are from the window to the end of
+// the range.
+func (it *Iterator) rowsLeft() (from, to int) {
+	from, to = it.first, it.limit
+	all := it.r.index.Groups
+	lower, upper := it.left()
+	if bytes.Compare(lower, all[it.g].Separator) > 0 {
+		row, _ := it.h.Seek(lower)
+		from = max(from, row)
+	}
+	if upper != nil && (it.g+1 == len(all) || bytes.Compare(upper, all[it.g+1].Separator) < 0) {
+		row, _ := it.h.Seek(upper)
+		to = min(to, row)
 	}
 	return from, to
+}
+
+// countLeft returns how many rows of the current group are from the window to the end of the range.
+func (it *Iterator) countLeft() int {
+	var rows predicate.Bits
+	from, to := it.rowsLeft()
+	it.h.Visible(from, to, it.o.Snapshot, &rows)
+	return rows.Len()
 }

@@ -153,12 +153,11 @@ var errSeveral = errors.New("sstable: the span has several groups")
 // Window is the keys of a Span that Select selects from.
 type Window struct {
 	Lower, Upper []byte // bound the user keys to [Lower, Upper), within the bounds of the Span
-	// From and To are [From, To), a range of keys around this window and those after it. Rows beyond
-	// it are not looked at. Nil is open.
-	From, To []byte
-	Reverse  bool // the last keys first
-	ByRows   bool // the caller does not try NextSelectedColumns
-	Passed   bool // the caller has looked at the rows of the first group that are before the window
+	// End is the upper bound of a range of keys that this window and those after it are in, with
+	// Reverse the lower one. Rows beyond it are not looked at. Nil is open.
+	End     []byte
+	Reverse bool // the last keys first
+	ByRows  bool // the caller does not try NextSelectedColumns
 }
 
 // Select selects the rows of w in s, which is Selectable, that satisfy the program of sel, or all
@@ -167,11 +166,11 @@ type Window struct {
 //
 // Select selects from the first groups of s, up to one that has such rows, or whose head had to be
 // read; SelectNext continues behind it while More reports true. Both return how many rows are
-// selected, and how many were looked at: those of w, or with sel those of each group in the range of
-// w at the first call for it, and then none. w.Passed leaves some of them out. Only with sel a Span
-// may be extended; the groups of it that Excludes would exclude are not looked at. An Iterator must
-// always get the same sel. After an error the iterator has no position; another Select or Seek meets
-// the error again. The Iterator uses s and w until the next Select.
+// selected, and how many were looked at: those of w, or with sel all of each group from w to w.End at
+// the first call for it, and then none. With sel the windows of a range come in their order. Only with
+// sel a Span may be extended; the groups of it that Excludes would exclude are not looked at. An
+// Iterator must always get the same sel. After an error the iterator has no position; another Select
+// or Seek meets the error again. The Iterator uses s and w until the next Select, and w.End longer.
 func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}

@@ -175,14 +175,15 @@ func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []en
 	}
 }
 
-// windowOf returns a window whose From and To are its bounds or open.
-func windowOf(g *generator, lower, upper []byte) Window {
-	w := Window{Lower: lower, Upper: upper}
-	if g.IntN(2) == 0 {
-		w.From = lower
-	}
-	if g.IntN(2) == 0 {
-		w.To = upper
+// windowOf returns a window whose range ends with it or is open.
+func windowOf(g *generator, lower, upper []byte, reverse bool) Window {
+	w := Window{Lower: lower, Upper: upper, Reverse: reverse}
+	switch {
+	case g.IntN(2) == 0:
+	case reverse:
+		w.End = lower
+	default:
+		w.End = upper
 	}
 	return w
 }
@@ -224,8 +225,8 @@ func selectSpan(
 		return
 	}
 	extended := span.end > span.first+1
-	w := windowOf(g, lower, upper)
-	w.Reverse, w.ByRows, w.Passed = reverse, true, len(lower)%2 == 0
+	w := windowOf(g, lower, upper, reverse)
+	w.ByRows = true
 	n, examined, err := it.Select(span, &w, sel)
 	if err != nil || sel == nil && n != examined || examined > span.Rows {
 		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
@@ -297,8 +298,7 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 		}
 		c.Release()
 	}
-	w := windowOf(g, lower, upper)
-	w.Reverse = reverse
+	w := windowOf(g, lower, upper, reverse)
 	_, _, err := it.Select(span, &w, sel)
 	for ; ; _, _, err = it.SelectNext(sel) {
 		if err != nil {

@@ -24,7 +24,6 @@ func (c *Cursor) openWindow(byRows bool) {
 	}
 	w.find(r, c.at)
 	how, examined := w.plan(c.left(), byRows)
-	w.walked = false
 	switch how {
 	case skip:
 		c.examined += examined
@@ -130,7 +129,7 @@ func (c *Cursor) endWalk() {
 		c.at = append(c.at, 0) // the least key above it
 		c.buf = c.at
 	}
-	c.win.sought, c.win.walked = false, true
+	c.win.sought = false
 }
 
 // moveTo sets at to a copy of key.

@@ -19,10 +19,9 @@ type window struct {
 	sel     *sstable.Selector // nil selects all rows
 	reverse bool
 	sought  bool // mems are at their first row of the window, or beyond it
-	walked  bool // a walk has ended where the window begins, and has counted what is before it
 
-	within       keyRange // of the query
 	lower, upper []byte
+	last         []byte        // the end of the range, in the direction of the query
 	limit        []byte        // the nearest key at which the range ends, or the span of a file that is not in the window begins
 	in           []*lsm.Source // with a span in the window
 	inMems       bool          // a row of mems is in the window
@@ -40,11 +39,12 @@ type window struct {
 // find finds the window at key at, the lower end of what is left of r, or with reverse the
 // upper end.
 func (w *window) find(r keyRange, at []byte) {
-	w.in, w.within = w.in[:0], r
-	w.lower, w.upper, w.limit = at, r.upper, r.upper
+	w.in = w.in[:0]
+	w.lower, w.upper, w.last = at, r.upper, r.upper
 	if w.reverse {
-		w.lower, w.upper, w.limit = r.lower, at, r.lower
+		w.lower, w.upper, w.last = r.lower, at, r.lower
 	}
+	w.limit = w.last
 	for _, s := range w.files {
 		if w.reverse {
 			w.findBefore(s, at)
@@ -206,9 +206,7 @@ func (w *window) extend(s *lsm.Source, rows int) bool {
 
 // choose is the rest of plan for the sources in chosen.
 func (w *window) choose(several, byRows bool) (how use, examined int) {
-	w.keys = sstable.Window{
-		Lower: w.lower, Upper: w.upper, From: w.within.lower, To: w.within.upper, Reverse: w.reverse, ByRows: byRows, Passed: w.walked,
-	}
+	w.keys = sstable.Window{Lower: w.lower, Upper: w.upper, End: w.last, Reverse: w.reverse, ByRows: byRows}
 	found, seen, n := 0, 0, 0
 	for _, s := range w.chosen {
 		it, err := s.SpanIterator()
