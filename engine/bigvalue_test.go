@@ -87,3 +87,66 @@ func TestUnreadableBigValue(t *testing.T) {
 		t.Errorf("after the merge: N is %v, Big has %d bytes", e.Properties.Get("N"), len(e.Properties.Get("Big").Bytes()))
 	}
 }
+
+// TestWritesReadNoValues has each read fail but the first one, that of the head of a row group.
+// Only a merge needs the values of the entity that it writes to. The values make the groups too
+// long to be read at once.
+func TestWritesReadNoValues(t *testing.T) {
+	bad := errors.New("bad sector")
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	o := manual(fsys)
+	o.CacheBytes = 1
+	db := mustCreate(t, o)
+	value := make([]byte, 60_000)
+	rand.NewChaCha8([32]byte{}).Read(value)
+	with := func(row string) edm.Entity {
+		return edm.Entity{Key: edm.Key{Partition: "p", Row: row}, Properties: edm.Properties{
+			{Name: "Big", Value: edm.Binary(value)},
+			{Name: "Other", Value: edm.Binary(value)},
+		}}
+	}
+	for _, row := range []string{"a", "b", "c", "d"} {
+		apply(t, db, store.Insert(with(row)))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "View", db.View(t.Context(), table, with("a").Key, func(edm.Row) error { return nil })) // opens the file
+	etag := func(row string) (tag edm.ETag) {
+		check(t, "View", db.View(t.Context(), table, with(row).Key, func(r edm.Row) error {
+			tag = edm.ETag(edm.AppendETag(nil, r.Timestamp()))
+			return nil
+		}))
+		return tag
+	}
+	for _, c := range []struct {
+		name string
+		op   store.Op
+		want error
+	}{
+		{"insert of an existing entity", store.Insert(with("a")), store.ErrEntityExists},
+		{"delete of another version", store.Delete(with("a").Key, `W/"datetime'2020-01-01T00%3A00%3A00Z'"`), store.ErrPrecondition},
+		{"merge", store.Merge(with("b"), store.Any), bad},
+		{"insert or merge", store.InsertOrMerge(with("b")), bad},
+		{"delete", store.Delete(with("b").Key, store.Any), nil},
+		{"delete of the version", store.Delete(with("c").Key, etag("c")), nil},
+		{"replace of the version", store.Replace(with("d"), etag("d")), nil},
+	} {
+		reads := 0
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			if op.Kind != "read" || !strings.HasSuffix(op.Name, ".sst") {
+				return nil
+			}
+			if reads++; reads == 1 {
+				return nil
+			}
+			return &errorfs.Fault{Err: bad}
+		})
+		_, err := db.Apply(t.Context(), table, c.op)
+		fsys.SetRule(nil)
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s: error %v, want %v", c.name, err, c.want)
+		}
+		if reads == 0 || c.want != bad && reads > 1 {
+			t.Errorf("%s: %d reads", c.name, reads)
+		}
+	}
+}

@@ -338,8 +338,8 @@ func (r *Reader) Versions() bool { return r.footer.keys < r.footer.entries }
 func (r *Reader) MayContain(keyHash uint64) bool { return bloom.Has(r.filter, keyHash) }
 
 // Get finds the newest version of a user key with a sequence number of at most snap.
-// For a put, row becomes a view of it with all values loaded except big ones, and pins
-// its blocks until Release. Get releases the previous contents of row. Get does not
+// For a put, row becomes a view of it, unless it is Lazy with all values loaded except big
+// ones, and pins its blocks until Release. Get releases the previous contents of row. Get does not
 // allocate if it asks the filter, which excludes the key, or if all blocks are in the cache.
 //
 // A row whose last thousand Gets found their keys skips the filter: a hot get then needs
@@ -400,6 +400,9 @@ func (r *Reader) found(h *head, pin cache.Handle, stored *storedGroup, i int, ro
 	row.pins.fill, row.pins.only = true, i
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
+	if row.Lazy {
+		return seq, kind, true, nil
+	}
 	row.TouchValues()
 	err := row.LoadHeap()
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 // is null, Err returns the reason, and the Iterator ends with the same error. Call Load before anything depends on a value, or
 // Err after.
 type Row struct {
+	// Lazy lets Get load no values: Load does, before anything depends on one.
+	Lazy bool
 	// A caller that calls the embedded row itself saves a call for each property.
 	rowgroup.Row
 	pins  pins

@@ -64,6 +64,11 @@ func (b *Batch) resolve(i int, op *store.Op) error {
 		return nil
 	}
 	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
+		if row == &b.disk.Row {
+			if err := b.disk.Load(); err != nil {
+				return err
+			}
+		}
 		b.props = store.MergeProperties(b.props[:0], row, op.Entity.Properties)
 		return b.encode(c.Key, c.Hash, op, b.db.Shapes.Of(b.props), b.props)
 	}
@@ -136,8 +141,8 @@ func (b *Batch) unpinState() {
 
 // newestVersion returns the newest version of a key in the overlay, the memtables
 // and the sstables, durable or not, nil if it does not exist or is a tombstone. The
-// row is valid until the next call and until unpinState. The caller holds the
-// partition lock.
+// values of b.disk are not loaded. The row is valid until the next call and until
+// unpinState. The caller holds the partition lock.
 func (b *Batch) newestVersion(c *lsm.Candidate) (edm.Row, error) {
 	for {
 		if err := b.pinState(); err != nil {
@@ -156,6 +161,7 @@ func (b *Batch) newestVersion(c *lsm.Candidate) (edm.Row, error) {
 			// entry that was pending before may be there now.
 			b.unpinState()
 		default:
+			b.disk.Lazy = true
 			return b.state.Get(c.Key, b.partHash, c.Hash, codec.MaxSeq, &b.mem, &b.disk)
 		}
 	}

@@ -96,8 +96,8 @@ func (s *State) tryFree() {
 }
 
 // Get returns the newest version of key with a sequence number of at most snap, or
-// nil if there is none or it is a tombstone. The row is mem or disk. It is valid
-// while s is pinned and disk is not released.
+// nil if there is none or it is a tombstone. The row is mem or disk, whose values are
+// loaded unless it is Lazy. It is valid while s is pinned and disk is not released.
 func (s *State) Get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, disk *sstable.Row) (edm.Row, error) {
 	for _, m := range s.Mems {
 		if _, kind, ok := m.Table.Get(key, partHash, snap, mem); ok {
@@ -111,7 +111,10 @@ func (s *State) Get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, 
 	if err != nil || !ok || kind == codec.KindDelete {
 		return nil, err
 	}
-	if err := disk.Load(); err != nil {
+	if !disk.Lazy {
+		err = disk.Load()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &disk.Row, nil
