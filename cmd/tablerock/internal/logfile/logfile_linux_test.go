@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // makePipe makes a named pipe and returns its name.
@@ -129,6 +131,7 @@ func TestFullPipe(t *testing.T) {
 
 // TestOpenPipe ends a call of Open that waits for the reader of a pipe.
 func TestOpenPipe(t *testing.T) {
+	before := goleak.IgnoreCurrent()
 	name := makePipe(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -144,5 +147,15 @@ func TestOpenPipe(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("Open waits for a reader")
+	}
+	// What opens the pipe has to end before the directory is removed: it creates the file there.
+	reader, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for goleak.Find(before) != nil {
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
 	}
 }
