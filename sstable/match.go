@@ -8,11 +8,11 @@ import (
 
 // selectMatches selects from group g by a program.
 func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int, err error) {
-	matched := it.matched != g
-	if matched {
+	fresh := it.matched != g // this call sets matches
+	if fresh {
 		it.matchChunks(g, sel)
 	}
-	if it.matched != g || it.found > 0 || !it.whole || it.counted != g && !matched {
+	if it.matched != g || it.found > 0 || !it.whole || it.counted != g && !fresh {
 		if !it.loadFor(g, 0) {
 			return 0, 0, it.err
 		}
@@ -20,11 +20,11 @@ func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int,
 		if err != nil {
 			return 0, 0, err
 		}
-		matched = matched || again
+		fresh = fresh || again
 	}
 	if it.counted != g {
 		it.counted, examined = g, it.seen
-		if !matched { // a walk has counted the rows before the window
+		if !fresh { // a walk has counted the rows before the window
 			examined = it.countLeft()
 		}
 	}
