@@ -3,7 +3,9 @@ package bench_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/bench"
@@ -38,6 +40,8 @@ var queryCases = []struct {
 	q    store.Query
 	read bool // every property of each row
 	cols bool // by columns where the cursor has them
+	// states is the number of entities whose State the filter accepts.
+	states int
 }{
 	{name: "step=nothing"},
 	{name: "step=select", q: store.Query{Select: []string{"Level"}}, read: true},
@@ -55,12 +59,24 @@ var queryCases = []struct {
 	{name: "filter=String", q: store.Query{Filter: filter.MustParse("Owner eq 'nobody at all'")}},
 	{name: "filter=String-dict", q: store.Query{Filter: filter.MustParse("State eq 'nobody'")}},
 	{name: "filter=String-order", q: store.Query{Filter: filter.MustParse("Owner gt 'zonic'")}},
+	{name: "filter=String-15", states: 15},
 	{name: "filter=none", q: store.Query{Filter: filter.MustParse("Temperature gt 99.999999")}},
 	{name: "filter=Int64-eq", q: store.Query{Filter: filter.MustParse("Total eq 549755813888L")}},
 	{name: "filter=two", q: store.Query{Filter: filter.MustParse("Level eq 50 and Temperature lt 20.0")}},
 	{name: "filter=Double-columns", q: store.Query{Filter: filter.MustParse("Temperature gt 99.0")}, cols: true},
 	{name: "filter=Double-all-columns", q: store.Query{Filter: filter.MustParse("Temperature gt 99.0")}, read: true, cols: true},
 	{name: "filter=10%", q: store.Query{Filter: filter.MustParse("Temperature gt 90.0")}},
+}
+
+// statesOf returns the filter that accepts the States of the first n entities.
+func statesOf(data *bench.Dataset, n int) *filter.Expr {
+	var e edm.Entity
+	var terms []string
+	for i := range n {
+		data.Fill(i, i, &e)
+		terms = append(terms, fmt.Sprintf("State eq '%s'", e.Properties[bench.PropState].Value.Bytes()))
+	}
+	return filter.MustParse(strings.Join(terms, " or "))
 }
 
 // BenchmarkQuery measures queries of a table that is in the cache. Its unit is an entity
@@ -90,6 +106,9 @@ func BenchmarkQuery(b *testing.B) {
 					if layout.fresh {
 						refresh(b, db, data)
 					}
+				}
+				if c.states > 0 {
+					c.q.Filter = statesOf(data, c.states)
 				}
 				query := queryTable
 				if c.cols {

@@ -199,7 +199,11 @@ func (m *pruneModel) filter(depth int) string {
 	case 2:
 		return fmt.Sprintf("N %s %dL", op, 10_000*run+r.IntN(600))
 	case 3:
-		return fmt.Sprintf("S %s '%c%04d'", op, 'a'+run, r.IntN(600))
+		text := fmt.Sprintf("S %s '%c%04d'", op, 'a'+run, r.IntN(600))
+		for range r.IntN(2) * r.IntN(30) {
+			text += fmt.Sprintf(" or S eq '%c%04d'", 'a'+run, r.IntN(600))
+		}
+		return text
 	case 4:
 		return fmt.Sprintf("S %s %d.5", op, r.IntN(70))
 	case 5:

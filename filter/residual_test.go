@@ -107,6 +107,7 @@ func TestCost(t *testing.T) {
 		{"a eq '" + strings.Repeat("x", 31) + "'", 1},
 		{"a eq X'" + strings.Repeat("00", 320) + "'", 11},
 		{"a eq '" + strings.Repeat("x", 320) + "' and b eq 1", 12},
+		{"a eq '" + strings.Repeat("x", 320) + "' or a eq 'y' or a eq 'z'", 13},
 	} {
 		e, err := Parse(c.text)
 		if err != nil {

@@ -103,8 +103,21 @@ func TestSelectFromChunks(t *testing.T) {
 			predicate.NewOr(compare("time", predicate.Lt, edm.DateTime(1<<58+3)), compare("double", predicate.Ge, edm.Double(999))),
 			func(i int) bool { return i < 3 || i >= 3996 }, 0,
 		},
-		"text":       {compare("text", predicate.Eq, edm.String("no text")), func(int) bool { return false }, 2},
-		"id":         {compare("id", predicate.Eq, edm.String("user/000777")), func(i int) bool { return i == 777 }, 2},
+		"text": {compare("text", predicate.Eq, edm.String("no text")), func(int) bool { return false }, 2},
+		"id":   {compare("id", predicate.Eq, edm.String("user/000777")), func(i int) bool { return i == 777 }, 2},
+		"states": {
+			predicate.NewOr(compare("state", predicate.Eq, edm.String("half open")), compare("state", predicate.Eq, edm.String("closed"))),
+			func(i int) bool { return i%3 == 2 }, 0,
+		},
+		"ids": {
+			predicate.NewOr(compare("id", predicate.Eq, edm.String("user/000777")), compare("id", predicate.Eq, edm.String("user/003001")),
+				compare("id", predicate.Eq, edm.String("user"))),
+			func(i int) bool { return i == 777 || i == 3001 }, 1,
+		},
+		"keys": {
+			predicate.NewOr(compare("RowKey", predicate.Eq, edm.String("000777")), compare("RowKey", predicate.Eq, edm.String("003001"))),
+			func(i int) bool { return i == 777 || i == 3001 }, 3,
+		},
 		"id of none": {compare("id", predicate.Eq, edm.String("user/000777x")), func(int) bool { return false }, 2},
 		"short id":   {compare("id", predicate.Lt, edm.String("user")), func(int) bool { return false }, 1},
 		"id before":  {compare("id", predicate.Lt, edm.String("user/000100")), func(i int) bool { return i < 100 }, 1},

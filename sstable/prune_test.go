@@ -34,6 +34,17 @@ func (g *generator) condition(entries []entry, depth int) *predicate.Node {
 	if g.IntN(3) == 0 {
 		p.Value = g.value(p.Value.Type())
 	}
+	if p.Value.Type() == edm.TypeString && g.IntN(3) == 0 { // one of several texts
+		kids := []*predicate.Node{predicate.NewCompare(p.Name, predicate.Eq, p.Value)}
+		for range g.IntN(20) {
+			v, ok := entries[g.IntN(len(entries))].props.Lookup(p.Name)
+			if !ok || v.Type() != edm.TypeString {
+				v = g.value(edm.TypeString)
+			}
+			kids = append(kids, predicate.NewCompare(p.Name, predicate.Eq, v))
+		}
+		return predicate.NewOr(kids...)
+	}
 	return predicate.NewCompare(p.Name, op, p.Value)
 }
 

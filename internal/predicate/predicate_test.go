@@ -177,7 +177,16 @@ func randomNode(r *rand.Rand, depth int, names []string) *Node {
 		}
 		return NewOr(kids...)
 	}
-	return NewCompare(names[r.IntN(len(names))], Eq, edm.Boolean(r.IntN(2) == 0))
+	return NewCompare(names[r.IntN(len(names))], Eq, randomValue(r))
+}
+
+// randomValue returns a Boolean or a short or long String.
+func randomValue(r *rand.Rand) edm.Value {
+	texts := []string{"", "a", "a\x00", "12345678", "123456789", "12345678x"}
+	if i := r.IntN(2 * len(texts)); i < len(texts) {
+		return edm.String(texts[i])
+	}
+	return edm.Boolean(r.IntN(2) == 0)
 }
 
 // value evaluates the uncompiled n for e.
@@ -196,14 +205,14 @@ func value(n *Node, e *edm.Entity) bool {
 		return n.Kind == And
 	}
 	v, ok := e.Properties.Lookup(n.Term.Name)
-	return ok && v.Word() == n.Term.Value.Word()
+	return ok && v.Equal(n.Term.Value)
 }
 
-// randomEntity returns an entity with some Booleans of names.
+// randomEntity returns an entity with some properties of names.
 func randomEntity(r *rand.Rand, names []string) (e edm.Entity) {
 	for _, name := range names {
 		if r.IntN(3) > 0 {
-			e.Properties = append(e.Properties, edm.Property{Name: name, Value: edm.Boolean(r.IntN(2) == 0)})
+			e.Properties = append(e.Properties, edm.Property{Name: name, Value: randomValue(r)})
 		}
 	}
 	return e
@@ -307,6 +316,30 @@ func TestNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, got); diff != "" {
 		t.Errorf("Names: (-want +got)\n%s", diff)
+	}
+}
+
+// TestJoined counts the comparisons of a row after those with Strings were joined.
+func TestJoined(t *testing.T) {
+	equals := func(name, text string) *Node { return NewCompare(name, Eq, edm.String(text)) }
+	x, y := equals("a", "x"), equals("a", "y")
+	for _, c := range []struct {
+		node *Node
+		want int
+	}{
+		{NewOr(x, y), 1},
+		{NewOr(x, equals("b", "y")), 2},
+		{NewOr(x, equals("b", "x"), y, equals("b", "y"), equals("RowKey", "x"), equals("RowKey", "y")), 3},
+		{NewAnd(NewOr(x, y), NewCompare("b", Gt, edm.Int32(1))), 2},
+		{NewAnd(x, y), 2},
+		{NewNot(NewOr(x, y)), 2},
+		{NewOr(x, NewNot(y)), 2},
+		{NewOr(x, NewCompare("a", Gt, edm.String("y"))), 2},
+		{NewOr(x, NewCompare("a", Eq, edm.Int32(1))), 2},
+	} {
+		if p := Compile(c.node.Clone()); len(p.steps) != c.want || p.Root().String() != normal(c.node, false).String() {
+			t.Errorf("%v: %d comparisons of a row, want %d; the root is %v", c.node, len(p.steps), c.want, p.Root())
+		}
 	}
 }
 
@@ -416,6 +449,8 @@ func TestPrune(t *testing.T) {
 		},
 		{NewCompare("PartitionKey", Eq, edm.String("a")), edm.TypeString, s("b", "c"), Some},
 		{NewCompare("RowKey", Eq, edm.String("a")), edm.TypeString, s("b", "c"), Some},
+		{NewOr(NewCompare("RowKey", Eq, edm.String("a")), NewCompare("RowKey", Eq, edm.String("e"))), edm.TypeString, s("b", "c"), Some},
+		{NewOr(x(Eq, edm.String("b")), x(Eq, edm.String("e")), NewCompare("y", Eq, five)), edm.TypeString, s("b", "c"), Some},
 		{NewConst(true), edm.TypeInt64, Column{}, All},
 		{NewConst(false), edm.TypeInt64, Column{}, None},
 	} {

@@ -9,11 +9,12 @@ import (
 
 // Program is a compiled predicate. It is immutable and safe for concurrent use.
 type Program struct {
-	root  *Node
-	names []string // distinct custom properties, in the order of first mention
-	steps []step
-	start int32
-	keys  bool // some Term compares PartitionKey or RowKey
+	root   *Node
+	joined *Node    // what is evaluated
+	names  []string // distinct custom properties, in the order of first mention
+	steps  []step   // of joined
+	start  int32
+	keys   bool // some Term compares PartitionKey or RowKey
 	// columns is names, and Timestamp after them if some Term compares it.
 	columns []string
 }
@@ -34,8 +35,9 @@ const (
 // Compile makes a Program of n, which the caller must not change afterwards.
 func Compile(n *Node) *Program {
 	p := &Program{root: normal(n, false)}
+	p.joined = joined(p.root)
 	index := make(map[string]int)
-	p.start = p.emit(p.root, accept, reject, index)
+	p.start = p.emit(p.joined, accept, reject, index)
 	// Steps were emitted last first. Reverse them, so that a run goes forward in
 	// memory.
 	last := int32(len(p.steps) - 1)
@@ -105,6 +107,9 @@ func (p *Program) resolve(t *Term, index map[string]int) {
 		}
 		t.source = i
 	}
+	for _, replaced := range t.joined {
+		replaced.source = t.source
+	}
 }
 
 // Root returns the expression of p, which must not be changed. It is an And or Or over
@@ -116,13 +121,24 @@ const costBytes = 32
 
 // Cost returns how much a Match costs at most, in comparisons with short constants.
 func (p *Program) Cost() int {
-	n := len(p.steps)
+	n := 0
 	for i := range p.steps {
-		if v := p.steps[i].term.Value; v.Type() == edm.TypeString || v.Type() == edm.TypeBinary {
-			n += len(v.Bytes()) / costBytes
+		t := p.steps[i].term
+		for _, replaced := range t.joined {
+			n += replaced.cost()
+		}
+		if len(t.joined) == 0 {
+			n += t.cost()
 		}
 	}
 	return n
+}
+
+func (t *Term) cost() int {
+	if v := t.Value; v.Type() == edm.TypeString || v.Type() == edm.TypeBinary {
+		return 1 + len(v.Bytes())/costBytes
+	}
+	return 1
 }
 
 // Names returns the custom properties that p compares. It must not be changed.

@@ -15,7 +15,7 @@ type Rows interface {
 }
 
 // Select removes from set the rows that do not satisfy p.
-func (p *Program) Select(rows Rows, set *Bits) { p.root.keep(rows, set) }
+func (p *Program) Select(rows Rows, set *Bits) { p.joined.keep(rows, set) }
 
 func (n *Node) keep(rows Rows, set *Bits) {
 	switch n.Kind {

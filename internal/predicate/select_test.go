@@ -232,10 +232,17 @@ func TestAddTexts(t *testing.T) {
 			v, typ = edm.Binary([]byte(c)), edm.TypeBinary
 		}
 		test := NewCompare("x", allOps[r.IntN(len(allOps))], v).Term.Test(typ)
+		constants := []string{c}
+		if typ == edm.TypeString && r.IntN(3) == 0 {
+			for range 1 + r.IntN(20) {
+				constants = append(constants, text())
+			}
+			test = choiceTest(constants)
+		}
 		var data []byte
 		var list []Text
 		for row := range 1 + r.IntN(20) {
-			s := text()
+			s, c := text(), constants[r.IntN(len(constants))]
 			switch r.IntN(4) {
 			case 0:
 				s = c[:r.IntN(len(c)+1)] + s
@@ -250,8 +257,11 @@ func TestAddTexts(t *testing.T) {
 		n := 0
 		for _, x := range list {
 			want := test.Bytes(data[x.From:x.To])
+			if test.op == choice {
+				want = slices.Contains(constants, string(data[x.From:x.To]))
+			}
 			if got := set.After(x.Row-1) == x.Row; got != want {
-				t.Fatalf("%q %v %q: %v, want %v", data[x.From:x.To], test.op, c, got, want)
+				t.Fatalf("%q %v %q: %v, want %v", data[x.From:x.To], test.op, constants, got, want)
 			}
 			if want {
 				n++
@@ -261,6 +271,15 @@ func TestAddTexts(t *testing.T) {
 			t.Fatalf("%d rows were added, want %d", set.Len(), n)
 		}
 	}
+}
+
+// choiceTest returns the Test that Compile makes of equalities with constants.
+func choiceTest(constants []string) *Test {
+	var nodes []*Node
+	for _, c := range constants {
+		nodes = append(nodes, NewCompare("x", Eq, edm.String(c)))
+	}
+	return Compile(NewOr(nodes...)).joined.Term.Test(edm.TypeString)
 }
 
 // TestKeepPrefixes compares KeepPrefixes with Test.Bytes for texts whose first bytes repeat, some
@@ -274,7 +293,7 @@ func TestKeepPrefixes(t *testing.T) {
 		}
 		return s
 	}
-	decided := 0
+	decided, decidedChoice := 0, 0
 	for range 20000 {
 		n := 1 + r.IntN(70)
 		first := text(3)
@@ -301,6 +320,13 @@ func TestKeepPrefixes(t *testing.T) {
 			value = edm.Binary(c)
 		}
 		test := Compile(NewCompare("p", op, value)).Root().Term.Test(value.Type())
+		constants := []string{string(c)}
+		if r.IntN(4) == 0 {
+			for range 1 + r.IntN(maxPrefixes) {
+				constants = append(constants, string(first)+string(text(4)))
+			}
+			op, test = choice, choiceTest(constants)
+		}
 		var set, want Bits
 		for i := range texts {
 			if r.IntN(8) > 0 {
@@ -313,14 +339,16 @@ func TestKeepPrefixes(t *testing.T) {
 		before := set
 		switch ok := test.KeepPrefixes(&x, n, &set); {
 		case !ok && set != before:
-			t.Fatalf("%v %q: the rows change although the prefixes do not decide", op, c)
+			t.Fatalf("%v %q: the rows change although the prefixes do not decide", op, constants)
 		case ok && set != want:
-			t.Fatalf("%v %q of %q: rows %v, want %v", op, c, texts, set, want)
+			t.Fatalf("%v %q of %q: rows %v, want %v", op, constants, texts, set, want)
+		case ok && op == choice:
+			decidedChoice++
 		case ok:
 			decided++
 		}
 	}
-	if decided < 5000 {
-		t.Errorf("the prefixes decide %d times", decided)
+	if decided < 5000 || decidedChoice < 100 {
+		t.Errorf("the prefixes decide %d times, and %d times for several constants", decided, decidedChoice)
 	}
 }

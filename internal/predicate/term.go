@@ -14,6 +14,7 @@ type Term struct {
 	Op    Op
 	Value edm.Value // the constant; never null
 
+	joined []*Term                 // of the operator choice: the comparisons that it replaces
 	source int                     // an index of Program.names, or one of the constants below
 	tests  [edm.TypeGuid + 1]*Test // by the type of the value; null, type 0, never matches
 }

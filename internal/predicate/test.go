@@ -34,6 +34,7 @@ type Test struct {
 	byteOrder bool
 	lo, hi    uint64 // Ints and Floats: the closed interval; Guids: the constant
 	bytes     []byte // Texts and Blobs: the constant
+	texts     *texts // of the operator choice: the constants
 }
 
 // Int reports whether x matches a test of the kind Ints. A Boolean is 0 or 1, a
@@ -64,6 +65,8 @@ func (t *Test) Bytes(b []byte) bool {
 		return bytes.Equal(b, t.bytes)
 	case Ne:
 		return !bytes.Equal(b, t.bytes)
+	case choice:
+		return t.texts.has(b)
 	}
 	return t.op.Accepts(t.compareBytes(b))
 }

@@ -12,20 +12,16 @@ type Text struct{ Row, From, To int }
 // Texts or Blobs. The first eight bytes mostly decide, so that the loads of several rows
 // from slow memory overlap.
 func (t *Test) AddTexts(data []byte, list []Text, set *Bits) {
+	if t.op == choice {
+		t.texts.addTexts(data, list, set)
+		return
+	}
 	want := textPrefix(t.bytes)
 	decides := t.byteOrder || t.op == Eq || t.op == Ne
 	below, above := t.op.Accepts(-1), t.op.Accepts(1)
 	for i := range list {
 		x := &list[i]
-		var p uint64
-		if rest := data[x.From:]; len(rest) >= 8 {
-			p = binary.BigEndian.Uint64(rest)
-			if n := x.To - x.From; n < 8 {
-				p &= ^uint64(0) << (64 - 8*n)
-			}
-		} else {
-			p = textPrefix(data[x.From:x.To])
-		}
+		p := x.prefix(data)
 		match := below
 		switch {
 		case !decides || p == want:
@@ -37,6 +33,15 @@ func (t *Test) AddTexts(data []byte, list []Text, set *Bits) {
 			set.Add(x.Row)
 		}
 	}
+}
+
+// prefix is textPrefix for the bytes of x in data.
+func (x *Text) prefix(data []byte) uint64 {
+	if rest := data[x.From:]; len(rest) >= 8 {
+		// A shift by 64 or more gives 0.
+		return binary.BigEndian.Uint64(rest) & (^uint64(0) << (64 - 8*min(x.To-x.From, 8)))
+	}
+	return textPrefix(data[x.From:x.To])
 }
 
 // textPrefix returns the first eight bytes of b, with zeros behind a shorter one, as a
@@ -62,6 +67,9 @@ type Prefixes struct {
 // without a change if the prefix of some row of set does not decide whether the row matches.
 // The kind of t must be Texts or Blobs.
 func (t *Test) KeepPrefixes(x *Prefixes, n int, set *Bits) bool {
+	if t.op == choice {
+		return t.texts.keepPrefixes(x, n, set)
+	}
 	var c [MaxPrefix]byte
 	copy(c[:], t.bytes)
 	below, above := t.op.Accepts(-1), t.op.Accepts(1)
