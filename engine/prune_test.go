@@ -200,8 +200,9 @@ func (m *pruneModel) filter(depth int) string {
 		return fmt.Sprintf("N %s %dL", op, 10_000*run+r.IntN(600))
 	case 3:
 		text := fmt.Sprintf("S %s '%c%04d'", op, 'a'+run, r.IntN(600))
+		join := []string{"or S eq", "and S ne"}[r.IntN(2)]
 		for range r.IntN(2) * r.IntN(30) {
-			text += fmt.Sprintf(" or S eq '%c%04d'", 'a'+run, r.IntN(600))
+			text += fmt.Sprintf(" %s '%c%04d'", join, 'a'+run, r.IntN(600))
 		}
 		return text
 	case 4:

@@ -109,6 +109,14 @@ func TestSelectFromChunks(t *testing.T) {
 			predicate.NewOr(compare("state", predicate.Eq, edm.String("half open")), compare("state", predicate.Eq, edm.String("closed"))),
 			func(i int) bool { return i%3 == 2 }, 0,
 		},
+		"other states": {
+			predicate.NewAnd(compare("state", predicate.Ne, edm.String("open")), compare("state", predicate.Ne, edm.String("closed"))),
+			func(i int) bool { return i%3 == 0 }, 0,
+		},
+		"other ids": {
+			predicate.NewNot(predicate.NewOr(compare("id", predicate.Eq, edm.String("x")), compare("id", predicate.Eq, edm.String("y")))),
+			func(int) bool { return true }, 1,
+		},
 		"ids": {
 			predicate.NewOr(compare("id", predicate.Eq, edm.String("user/000777")), compare("id", predicate.Eq, edm.String("user/003001")),
 				compare("id", predicate.Eq, edm.String("user"))),

@@ -35,15 +35,19 @@ func (g *generator) condition(entries []entry, depth int) *predicate.Node {
 		p.Value = g.value(p.Value.Type())
 	}
 	if p.Value.Type() == edm.TypeString && g.IntN(3) == 0 { // one of several texts
-		kids := []*predicate.Node{predicate.NewCompare(p.Name, predicate.Eq, p.Value)}
+		op, join := predicate.Eq, predicate.NewOr
+		if g.IntN(2) == 0 {
+			op, join = predicate.Ne, predicate.NewAnd
+		}
+		kids := []*predicate.Node{predicate.NewCompare(p.Name, op, p.Value)}
 		for range g.IntN(20) {
 			v, ok := entries[g.IntN(len(entries))].props.Lookup(p.Name)
 			if !ok || v.Type() != edm.TypeString {
 				v = g.value(edm.TypeString)
 			}
-			kids = append(kids, predicate.NewCompare(p.Name, predicate.Eq, v))
+			kids = append(kids, predicate.NewCompare(p.Name, op, v))
 		}
-		return predicate.NewOr(kids...)
+		return join(kids...)
 	}
 	return predicate.NewCompare(p.Name, op, p.Value)
 }

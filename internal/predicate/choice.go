@@ -8,7 +8,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// choice is the operator of a Test of the kind Texts that matches each of several constants.
+// choice is the operator of a Test of the kind Texts that matches each of several constants, or
+// with outside all other texts.
 const choice Op = 8
 
 // texts are the constants of a Test with the operator choice.
@@ -18,30 +19,37 @@ type texts struct {
 	first   prefixSet // of the first eight bytes of each
 }
 
+// alike says which comparisons joined can join.
+type alike struct {
+	name    string // of the property
+	op      Op     // Eq or Ne
+	negated bool
+}
+
 // joined returns n in which each Or compares a property once with all Strings that it may equal,
-// by one lookup of the value. A filter for one of 15 Strings needs a fifth of the CPU (bench,
-// filter=String-15).
+// and each And once with all that it must not equal, by one lookup of the value. A filter for one
+// of 15 Strings needs a fifth of the CPU (bench, filter=String-15).
 func joined(n *Node) *Node {
 	if len(n.Kids) == 0 {
 		return n
 	}
-	equal := map[string][]*Term{} // by the name of the property
+	all := map[alike][]*Term{}
 	for _, k := range n.Kids {
-		if n.Kind == Or && k.equalsText() {
-			equal[k.Term.Name] = append(equal[k.Term.Name], k.Term)
+		if a, ok := n.joins(k); ok {
+			all[a] = append(all[a], k.Term)
 		}
 	}
 	j := &Node{Kind: n.Kind}
 	for _, k := range n.Kids {
 		var terms []*Term
-		if k.equalsText() {
-			terms = equal[k.Term.Name]
+		if a, ok := n.joins(k); ok {
+			terms = all[a]
 		}
 		switch {
 		case len(terms) < 2:
 			j.Kids = append(j.Kids, joined(k))
 		case k.Term == terms[0]:
-			j.Kids = append(j.Kids, &Node{Kind: Compare, Term: choiceOf(terms)})
+			j.Kids = append(j.Kids, &Node{Kind: Compare, Term: choiceOf(terms), Negated: k.Negated})
 		}
 	}
 	if len(j.Kids) == 1 {
@@ -50,13 +58,22 @@ func joined(n *Node) *Node {
 	return j
 }
 
-// equalsText reports whether n is satisfied by one String of a property.
-func (n *Node) equalsText() bool {
-	return n.Kind == Compare && !n.Negated && n.Term.Op == Eq && n.Term.Value.Type() == edm.TypeString
+// joins reports whether k, an operand of n, can be joined with those that are alike.
+func (n *Node) joins(k *Node) (a alike, ok bool) {
+	if k.Kind != Compare || k.Term.Value.Type() != edm.TypeString {
+		return a, false
+	}
+	switch a = (alike{k.Term.Name, k.Term.Op, k.Negated}); {
+	case a.op == Eq:
+		return a, k.Negated == (n.Kind == And)
+	case a.op == Ne:
+		return a, k.Negated == (n.Kind == Or)
+	}
+	return a, false
 }
 
-// choiceOf returns the Term that is satisfied if one of terms is. They compare one property with
-// Strings for equality.
+// choiceOf returns the Term that is satisfied if one of terms is, which compare one property with
+// Strings for equality, or if all are, which compare it for inequality.
 func choiceOf(terms []*Term) *Term {
 	x := &texts{members: make(map[string]struct{}, len(terms))}
 	for _, t := range terms {
@@ -64,11 +81,8 @@ func choiceOf(terms []*Term) *Term {
 		x.list, x.members[string(b)] = append(x.list, b), struct{}{}
 		x.first.add(textPrefix(b))
 	}
-	t := &Term{Name: terms[0].Name, Op: choice, joined: terms}
-	for i := range t.tests {
-		t.tests[i] = never
-	}
-	t.tests[edm.TypeString] = &Test{Kind: Texts, op: choice, texts: x}
+	t := &Term{Name: terms[0].Name, Op: choice, joined: terms, tests: terms[0].tests}
+	t.tests[edm.TypeString] = &Test{Kind: Texts, op: choice, outside: terms[0].Op == Ne, texts: x}
 	return t
 }
 
@@ -80,24 +94,25 @@ func (x *texts) has(b []byte) bool {
 	return ok
 }
 
-// addTexts is Test.AddTexts.
-func (x *texts) addTexts(data []byte, list []Text, set *Bits) {
+// addTexts adds to set the rows of list whose bytes in data x has, or with outside has not.
+func (x *texts) addTexts(data []byte, list []Text, outside bool, set *Bits) {
 	for i := range list {
 		t := &list[i]
-		if !x.first.mayHave(t.prefix(data)) {
-			continue
+		has := x.first.mayHave(t.prefix(data))
+		if has {
+			_, has = x.members[string(data[t.From:t.To])]
 		}
-		if _, ok := x.members[string(data[t.From:t.To])]; ok {
+		if has != outside {
 			set.Add(t.Row)
 		}
 	}
 }
 
-// maxPrefixes limits the constants whose prefixes keepPrefixes compares.
+// maxPrefixes limits the constants whose prefixes are compared.
 const maxPrefixes = 64
 
-// keepPrefixes is Test.KeepPrefixes.
-func (x *texts) keepPrefixes(p *Prefixes, n int, set *Bits) bool {
+// none reports whether the prefixes of the rows of set, less than n, say that x has no value.
+func (x *texts) none(p *Prefixes, n int, set *Bits) bool {
 	if len(x.list) > maxPrefixes {
 		return false
 	}
@@ -128,7 +143,6 @@ func (x *texts) keepPrefixes(p *Prefixes, n int, set *Bits) bool {
 			}
 		}
 	}
-	*set = Bits{}
 	return true
 }
 

@@ -177,7 +177,7 @@ func randomNode(r *rand.Rand, depth int, names []string) *Node {
 		}
 		return NewOr(kids...)
 	}
-	return NewCompare(names[r.IntN(len(names))], Eq, randomValue(r))
+	return NewCompare(names[r.IntN(len(names))], []Op{Eq, Ne}[r.IntN(2)], randomValue(r))
 }
 
 // randomValue returns a Boolean or a short or long String.
@@ -205,7 +205,7 @@ func value(n *Node, e *edm.Entity) bool {
 		return n.Kind == And
 	}
 	v, ok := e.Properties.Lookup(n.Term.Name)
-	return ok && v.Equal(n.Term.Value)
+	return ok && v.Equal(n.Term.Value) == (n.Term.Op == Eq)
 }
 
 // randomEntity returns an entity with some properties of names.
@@ -319,9 +319,11 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestJoined counts the comparisons of a row after those with Strings were joined.
+// TestJoined counts the comparisons of a row after those with Strings were joined, and compares
+// their result with that of the others.
 func TestJoined(t *testing.T) {
 	equals := func(name, text string) *Node { return NewCompare(name, Eq, edm.String(text)) }
+	differs := func(text string) *Node { return NewCompare("a", Ne, edm.String(text)) }
 	x, y := equals("a", "x"), equals("a", "y")
 	for _, c := range []struct {
 		node *Node
@@ -332,13 +334,26 @@ func TestJoined(t *testing.T) {
 		{NewOr(x, equals("b", "x"), y, equals("b", "y"), equals("RowKey", "x"), equals("RowKey", "y")), 3},
 		{NewAnd(NewOr(x, y), NewCompare("b", Gt, edm.Int32(1))), 2},
 		{NewAnd(x, y), 2},
-		{NewNot(NewOr(x, y)), 2},
+		{NewNot(NewOr(x, y)), 1},
 		{NewOr(x, NewNot(y)), 2},
-		{NewOr(x, NewCompare("a", Gt, edm.String("y"))), 2},
+		{NewAnd(x, NewNot(y)), 2},
+		{NewAnd(differs("x"), differs("y"), NewOr(differs("x"), differs("y"))), 3},
+		{NewAnd(differs("x"), NewNot(y)), 2},
+		{NewNot(NewAnd(differs("x"), differs("y"))), 1},
+		{NewOr(x, NewCompare("b", Gt, edm.String("y"))), 2},
 		{NewOr(x, NewCompare("a", Eq, edm.Int32(1))), 2},
 	} {
 		if p := Compile(c.node.Clone()); len(p.steps) != c.want || p.Root().String() != normal(c.node, false).String() {
 			t.Errorf("%v: %d comparisons of a row, want %d; the root is %v", c.node, len(p.steps), c.want, p.Root())
+		}
+		for _, v := range []edm.Value{{}, edm.String("x"), edm.String("y"), edm.String("z"), edm.Int32(1)} {
+			var e edm.Entity
+			if v.Type() != 0 {
+				e.Properties = edm.Properties{{Name: "a", Value: v}}
+			}
+			if got, want := Compile(c.node.Clone()).Match(e.View()), value(c.node, &e); got != want {
+				t.Errorf("%v of %#v is %v, want %v", c.node, v, got, want)
+			}
 		}
 	}
 }

@@ -237,7 +237,7 @@ func TestAddTexts(t *testing.T) {
 			for range 1 + r.IntN(20) {
 				constants = append(constants, text())
 			}
-			test = choiceTest(constants)
+			test = choiceTest(constants, r.IntN(2) == 0)
 		}
 		var data []byte
 		var list []Text
@@ -258,7 +258,7 @@ func TestAddTexts(t *testing.T) {
 		for _, x := range list {
 			want := test.Bytes(data[x.From:x.To])
 			if test.op == choice {
-				want = slices.Contains(constants, string(data[x.From:x.To]))
+				want = slices.Contains(constants, string(data[x.From:x.To])) != test.outside
 			}
 			if got := set.After(x.Row-1) == x.Row; got != want {
 				t.Fatalf("%q %v %q: %v, want %v", data[x.From:x.To], test.op, constants, got, want)
@@ -273,13 +273,18 @@ func TestAddTexts(t *testing.T) {
 	}
 }
 
-// choiceTest returns the Test that Compile makes of equalities with constants.
-func choiceTest(constants []string) *Test {
+// choiceTest returns the Test that Compile makes of equalities with constants, or with outside of
+// inequalities.
+func choiceTest(constants []string, outside bool) *Test {
+	op, join := Eq, NewOr
+	if outside {
+		op, join = Ne, NewAnd
+	}
 	var nodes []*Node
 	for _, c := range constants {
-		nodes = append(nodes, NewCompare("x", Eq, edm.String(c)))
+		nodes = append(nodes, NewCompare("x", op, edm.String(c)))
 	}
-	return Compile(NewOr(nodes...)).joined.Term.Test(edm.TypeString)
+	return Compile(join(nodes...)).joined.Term.Test(edm.TypeString)
 }
 
 // TestKeepPrefixes compares KeepPrefixes with Test.Bytes for texts whose first bytes repeat, some
@@ -322,10 +327,10 @@ func TestKeepPrefixes(t *testing.T) {
 		test := Compile(NewCompare("p", op, value)).Root().Term.Test(value.Type())
 		constants := []string{string(c)}
 		if r.IntN(4) == 0 {
-			for range 1 + r.IntN(maxPrefixes) {
+			for range 1 + r.IntN(1+r.IntN(maxPrefixes)) {
 				constants = append(constants, string(first)+string(text(4)))
 			}
-			op, test = choice, choiceTest(constants)
+			op, test = choice, choiceTest(constants, r.IntN(2) == 0)
 		}
 		var set, want Bits
 		for i := range texts {

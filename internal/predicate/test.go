@@ -26,7 +26,8 @@ const (
 type Test struct {
 	Kind TestKind
 	op   Op // Texts, Blobs and Guids
-	// outside makes Ints and Floats match the values that are not between lo and hi.
+	// outside makes Ints and Floats match the values that are not between lo and hi, and
+	// Texts those that are not in texts.
 	outside bool
 	// byteOrder means that bytes.Compare orders any text and the constant as code
 	// units do, because the constant has none of the bytes for which the orders
@@ -66,7 +67,7 @@ func (t *Test) Bytes(b []byte) bool {
 	case Ne:
 		return !bytes.Equal(b, t.bytes)
 	case choice:
-		return t.texts.has(b)
+		return t.texts.has(b) != t.outside
 	}
 	return t.op.Accepts(t.compareBytes(b))
 }

@@ -13,7 +13,7 @@ type Text struct{ Row, From, To int }
 // from slow memory overlap.
 func (t *Test) AddTexts(data []byte, list []Text, set *Bits) {
 	if t.op == choice {
-		t.texts.addTexts(data, list, set)
+		t.texts.addTexts(data, list, t.outside, set)
 		return
 	}
 	want := textPrefix(t.bytes)
@@ -68,7 +68,13 @@ type Prefixes struct {
 // The kind of t must be Texts or Blobs.
 func (t *Test) KeepPrefixes(x *Prefixes, n int, set *Bits) bool {
 	if t.op == choice {
-		return t.texts.keepPrefixes(x, n, set)
+		if !t.texts.none(x, n, set) {
+			return false
+		}
+		if !t.outside {
+			*set = Bits{}
+		}
+		return true
 	}
 	var c [MaxPrefix]byte
 	copy(c[:], t.bytes)
