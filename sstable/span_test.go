@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -61,10 +62,14 @@ func TestSelect(t *testing.T) {
 // compared, and how many extended spans it has selected from in two windows.
 func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions, p *predicate.Program, sel *Selector) (extended, gathered, cuts int) {
 	t.Helper()
+	begin, end := o.Lower, o.Upper // of the range
+	if a, b := g.bound(entries), g.bound(entries); g.IntN(2) == 0 && bytes.Compare(o.Lower, a) < 0 && bytes.Compare(a, b) < 0 && bytes.Compare(b, o.Upper) < 0 {
+		begin, end = a, b
+	}
 	var want []entry
 	var shaper shaper
 	for _, e := range visible(entries, o) {
-		if !e.del && (p == nil || p.Match(shaper.row(&e))) {
+		if within(&e, begin, end) && !e.del && (p == nil || p.Match(shaper.row(&e))) {
 			want = append(want, e)
 		}
 	}
@@ -72,6 +77,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 	if o.Prune != nil && it.pruner == nil {
 		it.prune() // the bounds of a small file are not worth it
 	}
+	checkSpans(t, it)
 	reverse := g.IntN(2) == 0
 	n := 0
 	next := func() *entry {
@@ -84,11 +90,17 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		return &want[n-1]
 	}
-	at := o.Lower
+	at := begin
+	last := end
 	if reverse {
-		at = o.Upper
+		at, last = end, append([]byte{}, begin...) // not nil
 	}
-	for bytes.Compare(o.Lower, o.Upper) < 0 {
+	count := g.IntN(2) == 0
+	if !count {
+		last = nil
+	}
+	examined := 0
+	for bytes.Compare(begin, end) < 0 {
 		span, ok := it.SpanGE(at)
 		if reverse {
 			span, ok = it.SpanLT(at)
@@ -98,8 +110,11 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		before := span
 		lower, upper := span.Lower, span.Upper
-		if upper == nil || bytes.Compare(upper, o.Upper) > 0 {
-			upper = o.Upper
+		if upper == nil || bytes.Compare(upper, end) > 0 {
+			upper = end
+		}
+		if bytes.Compare(begin, lower) > 0 {
+			lower = begin
 		}
 		if reverse {
 			upper = at
@@ -114,9 +129,14 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 			}
 		}
 		if span.Selectable() && sel != nil && g.IntN(2) == 0 {
-			to := codec.AppendTable(nil, 1<<31) // beyond the bounds
-			if reverse {
-				to = nil
+			to := end
+			switch {
+			case reverse && bytes.Equal(begin, o.Lower):
+				to = nil // beyond the bounds
+			case reverse:
+				to = begin
+			case bytes.Equal(end, o.Upper):
+				to = codec.AppendTable(nil, 1<<31)
 			}
 			it.Extend(&span, reverse, to, len(entries)/(1+g.IntN(4)))
 			if !reverse && bytes.Equal(upper, before.Upper) {
@@ -129,18 +149,19 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		if cut := g.bound(entries); span.end > span.first+1 && span.Selectable() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
 			if reverse { // two windows in a span
-				selectSpan(t, g, it, &span, cut, upper, p, sel, reverse, next)
+				examined += selectSpan(t, g, it, &span, cut, upper, last, p, sel, reverse, next)
 				upper = cut
 			} else {
-				selectSpan(t, g, it, &span, lower, cut, p, sel, reverse, next)
+				examined += selectSpan(t, g, it, &span, lower, cut, last, p, sel, reverse, next)
 				lower = cut
 			}
 			cuts++
 		}
 		if span.Selectable() && g.IntN(2) == 0 {
-			gathered += selectColumns(t, g, it, &span, lower, upper, sel, reverse, next)
+			n, looked := selectColumns(t, g, it, &span, lower, upper, last, sel, reverse, next)
+			gathered, examined = gathered+n, examined+looked
 		} else {
-			selectSpan(t, g, it, &span, lower, upper, p, sel, reverse, next)
+			examined += selectSpan(t, g, it, &span, lower, upper, last, p, sel, reverse, next)
 		}
 		if span.end == span.first+1 {
 			checkHas(t, g, it, &span, entries)
@@ -150,14 +171,57 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		if at = upper; reverse {
 			at = lower
 		}
-		if bytes.Equal(at, o.Upper) || bytes.Equal(at, o.Lower) {
+		if bytes.Equal(at, begin) || bytes.Equal(at, end) {
 			break
 		}
+	}
+	if live := lookedAt(it, visible(entries, o), begin, end); count && examined != live {
+		t.Fatalf("%v, range %x %x, snapshot %d, reverse %v: %d rows are examined, want %d", p, begin, end, o.Snapshot, reverse, examined, live)
 	}
 	if err := it.Close(); err != nil || n != len(want) {
 		t.Fatalf("%v, bounds %x %x, snapshot %d, reverse %v: %d rows are selected, want %d, error %v", p, o.Lower, o.Upper, o.Snapshot, reverse, n, len(want), err)
 	}
 	return extended, gathered, cuts
+}
+
+// checkSpans walks over the spans within the bounds of it, each of which begins where the one before ends.
+func checkSpans(t *testing.T, it *Iterator) {
+	t.Helper()
+	lower, upper := it.o.Lower, it.o.Upper
+	s, ok := it.SpanGE(nil) // before the bounds
+	if !ok || bytes.Compare(lower, upper) >= 0 {
+		return
+	}
+	if at, _ := it.SpanGE(lower); s.first != at.first {
+		t.Fatalf("bounds %x %x: the first span begins with group %d, want %d", lower, upper, s.first, at.first)
+	}
+	for next, ok := it.SpanAfter(&s); ok; next, ok = it.SpanAfter(&s) {
+		if next.first != s.end || !bytes.Equal(next.Lower, s.Upper) || bytes.Compare(next.Lower, upper) >= 0 {
+			t.Fatalf("bounds %x %x: group %d at %x follows the one before group %d, which ends at %x", lower, upper, next.first, next.Lower, s.end, s.Upper)
+		}
+		s = next
+	}
+	beyond, _ := it.SpanLT(codec.AppendTable(nil, 1<<31))
+	if at, _ := it.SpanLT(upper); s.first != at.first || s.first != beyond.first || !bytes.Equal(s.Upper, upper) {
+		t.Fatalf("bounds %x %x: the last span begins with group %d and ends at %x, want %d and %d", lower, upper, s.first, s.Upper, at.first, beyond.first)
+	}
+}
+
+// lookedAt returns how many of the rows are looked at by the windows of a range together.
+func lookedAt(it *Iterator, rows []entry, begin, end []byte) (n int) {
+	all := it.r.index.Groups
+	for i := range rows {
+		e := &rows[i]
+		if e.del || !within(e, begin, end) {
+			continue
+		}
+		g := it.r.index.Seek(e.user)
+		shared := all[g].Continues || g+1 < len(all) && all[g+1].Continues
+		if !shared && (it.pruner == nil || !it.pruner.None(g)) {
+			n++
+		}
+	}
+	return n
 }
 
 // checkHas looks up keys of a span.
@@ -175,10 +239,12 @@ func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []en
 	}
 }
 
-// windowOf returns a window whose range ends with it or is open.
-func windowOf(g *generator, lower, upper []byte, reverse bool) Window {
+// windowOf returns a window of a range that ends at last, or if that is nil, with the window or not at all.
+func windowOf(g *generator, lower, upper, last []byte, reverse bool) Window {
 	w := Window{Lower: lower, Upper: upper, Reverse: reverse}
 	switch {
+	case last != nil:
+		w.End = last
 	case g.IntN(2) == 0:
 	case reverse:
 		w.End = lower
@@ -189,10 +255,10 @@ func windowOf(g *generator, lower, upper []byte, reverse bool) Window {
 }
 
 // selectSpan compares the rows that are selected in a part of a span with those that next
-// returns. It walks over a span that is not Selectable.
+// returns. It returns how many rows were looked at, and walks over a span that is not Selectable.
 func selectSpan(
-	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
-) {
+	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper, last []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
+) (examined int) {
 	t.Helper()
 	check := func() {
 		e := next()
@@ -219,13 +285,13 @@ func selectSpan(
 				t.Fatalf("key %x, want %x", key, e.key)
 			}
 		}
-		return
+		return 0
 	}
 	if it.Excludes(span) {
-		return
+		return 0
 	}
 	extended := span.end > span.first+1
-	w := windowOf(g, lower, upper, reverse)
+	w := windowOf(g, lower, upper, last, reverse)
 	w.ByRows = true
 	n, examined, err := it.Select(span, &w, sel)
 	if err != nil || sel == nil && n != examined || examined > span.Rows {
@@ -262,7 +328,7 @@ func selectSpan(
 			t.Fatalf("%d selected rows are not shown", n)
 		}
 		if !it.More() {
-			return
+			return examined
 		}
 		looked := 0
 		if n, looked, err = it.SelectNext(sel); err != nil {
@@ -276,8 +342,13 @@ func selectSpan(
 
 // selectColumns is selectSpan by columns, for a span that is Selectable. It returns how many rows it has
 // gathered from several groups or heap units.
-func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, sel *Selector, reverse bool, next func() *entry) (gathered int) {
+func selectColumns(
+	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper, last []byte, sel *Selector, reverse bool, next func() *entry,
+) (gathered, examined int) {
 	t.Helper()
+	if it.Excludes(span) {
+		return 0, 0
+	}
 	var c Columns
 	defer c.Release()
 	end := func() {
@@ -298,12 +369,13 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 		}
 		c.Release()
 	}
-	w := windowOf(g, lower, upper, reverse)
-	_, _, err := it.Select(span, &w, sel)
-	for ; ; _, _, err = it.SelectNext(sel) {
+	w := windowOf(g, lower, upper, last, reverse)
+	_, looked, err := it.Select(span, &w, sel)
+	for ; ; _, looked, err = it.SelectNext(sel) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		examined += looked
 		for left := true; left; {
 			var got int
 			if got, left = it.NextSelectedColumns(&c, reverse, 1+g.IntN(100)); got == 0 && left {
@@ -321,7 +393,7 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 		}
 		if !it.More() {
 			end()
-			return gathered
+			return gathered, examined
 		}
 	}
 }
@@ -376,5 +448,72 @@ func TestSelectByRows(t *testing.T) {
 		if n := c.Close(); n != 0 {
 			t.Errorf("%d blocks are pinned at the end", n)
 		}
+	}
+}
+
+// TestExtend compares the groups that Extend adds to a span with those that it may add.
+func TestExtend(t *testing.T) {
+	entries := typed(3000)
+	for i := range 40 { // versions of a key in several groups
+		entries = append(entries, newEntry("p", "002000", uint64(5000+i), false, edm.Properties{{Name: "id", Value: edm.String(fmt.Sprintf("%0200d", i))}}))
+	}
+	entries = sortEntries(entries)
+	w := writerOptions()
+	w.GroupBytes = 1500
+	f, _ := write(t, w, entries)
+	r := open(t, f, nil)
+	all := r.index.Groups
+	g := newGenerator(3)
+	most, shared := 0, 0
+	for range 4000 {
+		o := IterOptions{Snapshot: codec.MaxSeq}
+		if g.IntN(2) == 0 {
+			o.Lower, o.Upper = g.bound(entries), g.bound(entries)
+		}
+		it := r.NewIterator(o)
+		e := &entries[g.IntN(len(entries))]
+		s, _ := it.SpanGE(e.user)
+		if !s.Selectable() || !within(e, o.Lower, o.Upper) {
+			continue
+		}
+		reverse, to, rows := g.IntN(2) == 0, entries[g.IntN(len(entries))].user, s.Rows+g.IntN(2000)
+		switch g.IntN(4) {
+		case 0:
+			to = all[g.IntN(len(all))].Separator
+		case 1: // beyond all groups
+			if to = nil; !reverse {
+				to = codec.AppendTable(nil, 1<<31)
+			}
+		}
+		want := s
+		for want.end-want.first < maxExtended {
+			var next Span
+			whole := false
+			if reverse {
+				next, _ = it.SpanLT(all[want.first].Separator)
+				whole = next.first > 0 && bytes.Equal(next.Lower, all[next.first].Separator) && bytes.Compare(next.Lower, to) >= 0
+			} else {
+				next, _ = it.SpanAfter(&want)
+				whole = next.end > 0 && next.end < len(all) && bytes.Equal(next.Upper, all[next.end].Separator) && bytes.Compare(next.Upper, to) <= 0
+			}
+			if shared += max(next.end-next.first-1, 0); !whole || !next.Selectable() || want.Rows+next.Rows > rows {
+				break
+			}
+			if want.end, want.Upper = next.end, next.Upper; reverse {
+				want.first, want.end, want.Lower, want.Upper = next.first, s.end, next.Lower, s.Upper
+			}
+			want.Rows += next.Rows
+		}
+		several := it.Extend(&s, reverse, to, rows)
+		if s.first != want.first || s.end != want.end || s.Rows != want.Rows || !bytes.Equal(s.Lower, want.Lower) || !bytes.Equal(s.Upper, want.Upper) {
+			t.Fatalf("bounds %x %x, reverse %v, to %x, %d rows: %+v, want %+v", o.Lower, o.Upper, reverse, to, rows, s, want)
+		}
+		if several != (s.end > s.first+1) || !s.Selectable() {
+			t.Fatalf("groups %d to %d: several is %v, selectable %v", s.first, s.end-1, several, s.Selectable())
+		}
+		most = max(most, s.end-s.first)
+	}
+	if most != maxExtended || shared == 0 {
+		t.Errorf("at most %d groups in a span, %d share a key with the one before", most, shared)
 	}
 }

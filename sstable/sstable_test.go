@@ -212,7 +212,7 @@ func TestGet(t *testing.T) {
 func visible(entries []entry, o IterOptions) []entry {
 	var list []entry
 	for _, e := range entries {
-		if e.seq > o.Snapshot || o.Lower != nil && bytes.Compare(e.user, o.Lower) < 0 || o.Upper != nil && bytes.Compare(e.user, o.Upper) >= 0 {
+		if e.seq > o.Snapshot || !within(&e, o.Lower, o.Upper) {
 			continue
 		}
 		if n := len(list); n > 0 && bytes.Equal(list[n-1].user, e.user) {
@@ -221,6 +221,11 @@ func visible(entries []entry, o IterOptions) []entry {
 		list = append(list, e)
 	}
 	return list
+}
+
+// within reports whether e is in [lower, upper). A nil upper is the end.
+func within(e *entry, lower, upper []byte) bool {
+	return bytes.Compare(lower, e.user) <= 0 && (upper == nil || bytes.Compare(e.user, upper) < 0)
 }
 
 // bound returns a bound of one of the kinds that package codec makes.
