@@ -105,8 +105,8 @@ const maxExtended = 64
 // and when s would have more than rows rows. It reports whether s has more than one group.
 func (it *Iterator) Extend(s *Span, reverse bool, to []byte, rows int) bool {
 	all := it.r.index.Groups
-	alone := func(g int) bool {
-		return !all[g].Continues && (g+1 == len(all) || !all[g+1].Continues) && s.Rows+all[g].Rows <= rows
+	alone := func(g int) bool { // g is not the last group
+		return !all[g].Continues && !all[g+1].Continues && s.Rows+all[g].Rows <= rows
 	}
 	if reverse {
 		if bytes.Compare(to, it.o.Lower) < 0 {
@@ -120,9 +120,6 @@ func (it *Iterator) Extend(s *Span, reverse bool, to []byte, rows int) bool {
 	}
 	if it.o.Upper != nil && bytes.Compare(it.o.Upper, to) < 0 {
 		to = it.o.Upper
-	}
-	if s.end < len(all) && !bytes.Equal(s.Upper, all[s.end].Separator) { // it ends in its group
-		return s.extended
 	}
 	for g := s.end; g+1 < len(all) && g-s.first < maxExtended && alone(g) && bytes.Compare(all[g+1].Separator, to) <= 0; g++ {
 		s.end, s.Upper, s.extended = g+1, all[g+1].Separator, true
