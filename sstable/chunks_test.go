@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/columnchunk"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // typed returns n rows of one shape with values of the types that chunks hold.
@@ -29,6 +30,29 @@ func typed(n int) []entry {
 			{Name: "uneven", Value: edm.String(strconv.Itoa(i * i % 10007))},
 			{Name: "zero", Value: edm.Int64(0)},
 		}))
+	}
+	return sortEntries(list)
+}
+
+// replaced returns typed rows, of which some have several versions, some are deleted, and some have
+// only tombstones beside them.
+func replaced(n int) []entry {
+	list := typed(n)
+	for i := range n {
+		e, seq := list[i], uint64(2*n+i)
+		switch at := i % 200; {
+		case at < 100:
+		case at < 130 && i%7 == 0:
+			list = append(list, newEntry(e.pk, e.rk, seq, false, list[(i+11)%n].props))
+		case at == 140:
+			for v := range 100 {
+				list = append(list, newEntry(e.pk, e.rk, seq+uint64(n+v), false, list[(i+v)%n].props))
+			}
+		case at > 150:
+			for v := range 4 {
+				list = append(list, newEntry(e.pk, e.rk+string(rune('a'+v)), seq, true, nil))
+			}
+		}
 	}
 	return sortEntries(list)
 }
@@ -95,6 +119,8 @@ func TestSelectFromChunks(t *testing.T) {
 		"absent":     {compare("other", predicate.Ne, edm.Int64(0)), func(int) bool { return false }, 0},
 		"not absent": {predicate.NewNot(compare("other", predicate.Eq, edm.Int64(0))), func(int) bool { return true }, 0},
 		"other type": {compare("int", predicate.Eq, edm.String("x")), func(int) bool { return false }, 0},
+		"no text":    {compare("text", predicate.Ge, edm.Int32(0)), func(int) bool { return false }, 0},
+		"not a text": {predicate.NewNot(compare("text", predicate.Ge, edm.Int32(0))), func(int) bool { return true }, 0},
 		"two columns": {
 			predicate.NewAnd(compare("bool", predicate.Eq, edm.Boolean(true)), compare("double", predicate.Ge, edm.Double(990))),
 			func(i int) bool { return i%3 == 0 && i >= 3960 }, 0,
@@ -192,12 +218,19 @@ func TestSelectFromChunks(t *testing.T) {
 // TestSelectSharesChunks compares queries with a model. Each adds to chunks that the next ones use.
 func TestSelectSharesChunks(t *testing.T) {
 	race.SkipOneGoroutine(t)
-	entries := typed(3000)
 	o := writerOptions()
 	o.GroupBytes = 2500
-	f, info := write(t, o, entries)
-	for seed := range uint64(rounds(16)) {
-		g, r := newGenerator(seed), open(t, f, cache.New(8<<20))
+	var files []vfs.File
+	var infos []Info
+	models := [][]entry{typed(3000), replaced(1000)}
+	for _, entries := range models {
+		f, info := write(t, o, entries)
+		files, infos = append(files, f), append(infos, info)
+	}
+	for seed := range uint64(rounds(24)) {
+		i := min(seed%3, 1)
+		entries, info := models[i], infos[i]
+		g, r := newGenerator(seed), open(t, files[i], cache.New(8<<20))
 		for range 40 {
 			o := IterOptions{Upper: codec.AppendTable(nil, 1<<30), Snapshot: codec.MaxSeq, Fill: true}
 			if g.IntN(2) == 0 {

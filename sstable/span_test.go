@@ -3,6 +3,7 @@ package sstable
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -62,14 +63,18 @@ func TestSelect(t *testing.T) {
 // compared, and how many extended spans it has selected from in two windows.
 func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions, p *predicate.Program, sel *Selector) (extended, gathered, cuts int) {
 	t.Helper()
-	begin, end := o.Lower, o.Upper // of the range
+	begin, end := o.Lower, o.Upper // of all ranges
 	if a, b := g.bound(entries), g.bound(entries); g.IntN(2) == 0 && bytes.Compare(o.Lower, a) < 0 && bytes.Compare(a, b) < 0 && bytes.Compare(b, o.Upper) < 0 {
 		begin, end = a, b
 	}
+	if g.IntN(4) == 0 && bytes.Equal(o.Upper, codec.AppendTable(nil, 1<<30)) {
+		o.Upper = nil
+	}
 	var want []entry
 	var shaper shaper
-	for _, e := range visible(entries, o) {
-		if within(&e, begin, end) && !e.del && (p == nil || p.Match(shaper.row(&e))) {
+	rows := slices.DeleteFunc(visible(entries, o), func(e entry) bool { return e.del || !within(&e, begin, end) })
+	for _, e := range rows {
+		if p == nil || p.Match(shaper.row(&e)) {
 			want = append(want, e)
 		}
 	}
@@ -90,17 +95,32 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		return &want[n-1]
 	}
+	// The first range ends at mid, and the second one begins there, unless one has all keys.
+	mid := g.bound(entries)
+	from, to, second := begin, end, g.IntN(2) == 0 && bytes.Compare(begin, mid) < 0 && bytes.Compare(mid, end) < 0
 	at := begin
-	last := end
+	switch {
+	case reverse && second:
+		at, from = end, mid
+	case reverse:
+		at = end
+	case second:
+		to = mid
+	}
+	bound := o.Upper
 	if reverse {
-		at, last = end, append([]byte{}, begin...) // not nil
+		bound = o.Lower
 	}
-	count := g.IntN(2) == 0
-	if !count {
-		last = nil
-	}
-	examined := 0
+	count, open := sel != nil && g.IntN(2) == 0, g.IntN(2) == 0
+	looked, examined := newCounter(it, rows, reverse), 0
 	for bytes.Compare(begin, end) < 0 {
+		last := rangeEnd{key: to, fixed: count}
+		if reverse {
+			last.key = from
+		}
+		if open && bytes.Equal(last.key, bound) {
+			last.key = nil
+		}
 		span, ok := it.SpanGE(at)
 		if reverse {
 			span, ok = it.SpanLT(at)
@@ -110,11 +130,11 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		before := span
 		lower, upper := span.Lower, span.Upper
-		if upper == nil || bytes.Compare(upper, end) > 0 {
-			upper = end
+		if upper == nil || bytes.Compare(upper, to) > 0 {
+			upper = to
 		}
-		if bytes.Compare(begin, lower) > 0 {
-			lower = begin
+		if bytes.Compare(from, lower) > 0 {
+			lower = from
 		}
 		if reverse {
 			upper = at
@@ -129,16 +149,16 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 			}
 		}
 		if span.Selectable() && sel != nil && g.IntN(2) == 0 {
-			to := end
+			limit := to
 			switch {
-			case reverse && bytes.Equal(begin, o.Lower):
-				to = nil // beyond the bounds
+			case reverse && bytes.Equal(from, o.Lower):
+				limit = nil // beyond the bounds
 			case reverse:
-				to = begin
-			case bytes.Equal(end, o.Upper):
-				to = codec.AppendTable(nil, 1<<31)
+				limit = from
+			case bytes.Equal(to, o.Upper):
+				limit = codec.AppendTable(nil, 1<<31)
 			}
-			it.Extend(&span, reverse, to, len(entries)/(1+g.IntN(4)))
+			it.Extend(&span, reverse, limit, len(entries)/(1+g.IntN(4)))
 			if !reverse && bytes.Equal(upper, before.Upper) {
 				upper = span.Upper
 			} else if reverse && bytes.Equal(lower, before.Lower) {
@@ -149,17 +169,24 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		}
 		if cut := g.bound(entries); span.end > span.first+1 && span.Selectable() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
 			if reverse { // two windows in a span
+				looked.add(&span, cut, upper, last.key)
 				examined += selectSpan(t, g, it, &span, cut, upper, last, p, sel, reverse, next)
 				upper = cut
 			} else {
+				looked.add(&span, lower, cut, last.key)
 				examined += selectSpan(t, g, it, &span, lower, cut, last, p, sel, reverse, next)
 				lower = cut
 			}
 			cuts++
 		}
+		if span.Selectable() {
+			looked.add(&span, lower, upper, last.key)
+		} else {
+			looked.counted = -1
+		}
 		if span.Selectable() && g.IntN(2) == 0 {
-			n, looked := selectColumns(t, g, it, &span, lower, upper, last, sel, reverse, next)
-			gathered, examined = gathered+n, examined+looked
+			rows, n := selectColumns(t, g, it, &span, lower, upper, last, sel, reverse, next)
+			gathered, examined = gathered+rows, examined+n
 		} else {
 			examined += selectSpan(t, g, it, &span, lower, upper, last, p, sel, reverse, next)
 		}
@@ -171,12 +198,27 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		if at = upper; reverse {
 			at = lower
 		}
-		if bytes.Equal(at, begin) || bytes.Equal(at, end) {
+		if sel != nil && g.IntN(4) == 0 && !bytes.Equal(at, from) && !bytes.Equal(at, to) {
+			looked.counted = -1
+			at = walkSome(g, it, at, from, to, reverse, p, func() {
+				if e := next(); !bytes.Equal(it.Key(), e.key) {
+					t.Fatalf("reverse %v: walk at %x, want %x", reverse, it.Key(), e.key)
+				}
+			})
+		}
+		if !bytes.Equal(at, from) && !bytes.Equal(at, to) {
+			continue
+		}
+		if !second {
 			break
 		}
+		from, to, second, looked.counted = mid, end, false, -1
+		if reverse {
+			from, to = begin, mid
+		}
 	}
-	if live := lookedAt(it, visible(entries, o), begin, end); count && examined != live {
-		t.Fatalf("%v, range %x %x, snapshot %d, reverse %v: %d rows are examined, want %d", p, begin, end, o.Snapshot, reverse, examined, live)
+	if count && examined != looked.rows {
+		t.Fatalf("%v, range %x %x, snapshot %d, reverse %v: %d rows are examined, want %d", p, begin, end, o.Snapshot, reverse, examined, looked.rows)
 	}
 	if err := it.Close(); err != nil || n != len(want) {
 		t.Fatalf("%v, bounds %x %x, snapshot %d, reverse %v: %d rows are selected, want %d, error %v", p, o.Lower, o.Upper, o.Snapshot, reverse, n, len(want), err)
@@ -189,8 +231,11 @@ func checkSpans(t *testing.T, it *Iterator) {
 	t.Helper()
 	lower, upper := it.o.Lower, it.o.Upper
 	s, ok := it.SpanGE(nil) // before the bounds
-	if !ok || bytes.Compare(lower, upper) >= 0 {
+	if !ok || upper != nil && bytes.Compare(lower, upper) >= 0 {
 		return
+	}
+	if upper == nil {
+		upper = codec.AppendTable(nil, 1<<30)
 	}
 	if at, _ := it.SpanGE(lower); s.first != at.first {
 		t.Fatalf("bounds %x %x: the first span begins with group %d, want %d", lower, upper, s.first, at.first)
@@ -202,26 +247,73 @@ func checkSpans(t *testing.T, it *Iterator) {
 		s = next
 	}
 	beyond, _ := it.SpanLT(codec.AppendTable(nil, 1<<31))
-	if at, _ := it.SpanLT(upper); s.first != at.first || s.first != beyond.first || !bytes.Equal(s.Upper, upper) {
+	if at, _ := it.SpanLT(upper); s.first != at.first || s.first != beyond.first || !bytes.Equal(s.Upper, it.o.Upper) {
 		t.Fatalf("bounds %x %x: the last span begins with group %d and ends at %x, want %d and %d", lower, upper, s.first, s.Upper, at.first, beyond.first)
 	}
 }
 
-// lookedAt returns how many of the rows are looked at by the windows of a range together.
-func lookedAt(it *Iterator, rows []entry, begin, end []byte) (n int) {
-	all := it.r.index.Groups
-	for i := range rows {
-		e := &rows[i]
-		if e.del || !within(e, begin, end) {
-			continue
-		}
-		g := it.r.index.Seek(e.user)
-		shared := all[g].Continues || g+1 < len(all) && all[g+1].Continues
-		if !shared && (it.pruner == nil || !it.pruner.None(g)) {
-			n++
+// counter counts the rows that Select has to look at in the windows of a range.
+type counter struct {
+	it      *Iterator
+	groups  [][]entry // the rows in the range that the snapshot sees, without tombstones
+	counted int       // the group whose rows were counted last
+	rows    int
+	reverse bool
+}
+
+func newCounter(it *Iterator, rows []entry, reverse bool) *counter {
+	c := &counter{it: it, groups: make([][]entry, len(it.r.index.Groups)), counted: -1, reverse: reverse}
+	for _, e := range rows {
+		if g := it.r.index.Seek(e.user); !e.del {
+			c.groups[g] = append(c.groups[g], e)
 		}
 	}
-	return n
+	return c
+}
+
+// add adds the rows that the first window in a group looks at, from it to the end of the range.
+func (c *counter) add(s *Span, lower, upper, end []byte) {
+	from, to := lower, end
+	if c.reverse {
+		from, to = end, upper
+	}
+	first, last := max(s.first, c.it.r.index.Seek(lower)), min(s.end-1, c.it.r.index.Seek(upper))
+	for g := first; g <= last; g++ {
+		if g == c.counted || c.it.excludes(g, g+1) {
+			continue
+		}
+		for i := range c.groups[g] {
+			if within(&c.groups[g][i], from, to) {
+				c.rows++
+			}
+		}
+	}
+	if c.counted = last; c.reverse {
+		c.counted = first
+	}
+}
+
+// walkSome walks over some rows from at, passes those that match to check, and returns where it ends.
+func walkSome(g *generator, it *Iterator, at, begin, end []byte, reverse bool, p *predicate.Program, check func()) []byte {
+	seek, step := it.SeekGE, it.Next
+	if reverse {
+		seek, step = it.SeekLT, it.Prev
+	}
+	n := g.IntN(6)
+	for ok := seek(at); ok && n > 0; ok = step() {
+		user := bytes.Clone(codec.UserKey(it.Key()))
+		if bytes.Compare(user, begin) < 0 || bytes.Compare(user, end) >= 0 {
+			break
+		}
+		if row := it.Row(); row != nil && p.Match(row) {
+			check()
+		}
+		if at = user; !reverse {
+			at = append(at, 0) // the least key above it
+		}
+		n--
+	}
+	return at
 }
 
 // checkHas looks up keys of a span.
@@ -239,12 +331,19 @@ func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []en
 	}
 }
 
-// windowOf returns a window of a range that ends at last, or if that is nil, with the window or not at all.
-func windowOf(g *generator, lower, upper, last []byte, reverse bool) Window {
+// rangeEnd is where a range ends, in the direction of the windows: at key, or if it is not fixed, with
+// each window or not at all.
+type rangeEnd struct {
+	key   []byte
+	fixed bool
+}
+
+// windowOf returns a window of a range.
+func windowOf(g *generator, lower, upper []byte, last rangeEnd, reverse bool) Window {
 	w := Window{Lower: lower, Upper: upper, Reverse: reverse}
 	switch {
-	case last != nil:
-		w.End = last
+	case last.fixed:
+		w.End = last.key
 	case g.IntN(2) == 0:
 	case reverse:
 		w.End = lower
@@ -257,7 +356,7 @@ func windowOf(g *generator, lower, upper, last []byte, reverse bool) Window {
 // selectSpan compares the rows that are selected in a part of a span with those that next
 // returns. It returns how many rows were looked at, and walks over a span that is not Selectable.
 func selectSpan(
-	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper, last []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
+	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, last rangeEnd, p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
 ) (examined int) {
 	t.Helper()
 	check := func() {
@@ -343,7 +442,7 @@ func selectSpan(
 // selectColumns is selectSpan by columns, for a span that is Selectable. It returns how many rows it has
 // gathered from several groups or heap units.
 func selectColumns(
-	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper, last []byte, sel *Selector, reverse bool, next func() *entry,
+	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, last rangeEnd, sel *Selector, reverse bool, next func() *entry,
 ) (gathered, examined int) {
 	t.Helper()
 	if it.Excludes(span) {
