@@ -71,7 +71,7 @@ func selectAll(t *testing.T, r *Reader, o IterOptions, p *predicate.Program, cut
 			if upper == nil {
 				continue
 			}
-			n, looked, err := it.Select(&span, &Window{Lower: lower, Upper: upper}, sel)
+			n, looked, err := it.Select(&span, &Window{Lower: lower, Upper: upper, End: o.Upper}, sel)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,6 +121,10 @@ func TestSelectFromChunks(t *testing.T) {
 		"other type": {compare("int", predicate.Eq, edm.String("x")), func(int) bool { return false }, 0},
 		"no text":    {compare("text", predicate.Ge, edm.Int32(0)), func(int) bool { return false }, 0},
 		"not a text": {predicate.NewNot(compare("text", predicate.Ge, edm.Int32(0))), func(int) bool { return true }, 0},
+		"either text": {
+			predicate.NewOr(compare("text", predicate.Eq, edm.String("no text")), compare("text", predicate.Ge, edm.Int32(0))),
+			func(i int) bool { return false }, 2,
+		},
 		"two columns": {
 			predicate.NewAnd(compare("bool", predicate.Eq, edm.Boolean(true)), compare("double", predicate.Ge, edm.Double(990))),
 			func(i int) bool { return i%3 == 0 && i >= 3960 }, 0,
@@ -231,6 +235,15 @@ func TestSelectSharesChunks(t *testing.T) {
 		i := min(seed%3, 1)
 		entries, info := models[i], infos[i]
 		g, r := newGenerator(seed), open(t, files[i], cache.New(8<<20))
+		var it Iterator
+		var row Row
+		for n := range 3 * arrangeAfter * len(entries) / 10 * int(seed%2) { // arranges heads
+			e := &entries[n*10%len(entries)]
+			if _, _, _, err := r.Get(e.user, codec.KeyHash(e.user), codec.MaxSeq, &row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		row.Release()
 		for range 40 {
 			o := IterOptions{Upper: codec.AppendTable(nil, 1<<30), Snapshot: codec.MaxSeq, Fill: true}
 			if g.IntN(2) == 0 {
@@ -240,7 +253,7 @@ func TestSelectSharesChunks(t *testing.T) {
 				o.Snapshot = 1 + g.Uint64N(info.MaxSeq+1)
 			}
 			p := predicate.Compile(g.condition(entries, g.IntN(4)))
-			compareSelect(t, g, r, entries, o, p, NewSelector(p))
+			compareSelect(t, g, r, &it, entries, o, p, NewSelector(p))
 		}
 		if n := r.o.Cache.Close(); n != 0 {
 			t.Errorf("seed %d: %d blocks are pinned at the end", seed, n)
@@ -248,32 +261,69 @@ func TestSelectSharesChunks(t *testing.T) {
 	}
 }
 
+// TestChunksOfConjunctions selects by a text first in some rows of a group and then in all.
+func TestChunksOfConjunctions(t *testing.T) {
+	entries := typed(1000)
+	o := writerOptions()
+	o.GroupBytes = 4000
+	f, _ := write(t, o, entries)
+	texts := predicate.NewCompare("uneven", predicate.Le, edm.String("194"))
+	for name, node := range map[string]*predicate.Node{
+		"every other group": predicate.NewCompare("int", predicate.Lt, edm.Int32(0)),
+		"first half":        predicate.NewCompare("double", predicate.Lt, edm.Double(125)),
+		"third rows":        predicate.NewCompare("state", predicate.Eq, edm.String("open")),
+	} {
+		r := open(t, f, cache.New(8<<20))
+		for pass := range 6 {
+			p, want := predicate.Compile(texts), 0
+			if pass%3 < 2 {
+				p = predicate.Compile(predicate.NewAnd(node, texts))
+			}
+			for i := range entries {
+				if p.Match(new(shaper).row(&entries[i])) {
+					want++
+				}
+			}
+			if n, _, _ := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p, nil); n != want {
+				t.Errorf("%s, pass %d: %d rows are selected, want %d", name, pass, n, want)
+			}
+		}
+	}
+}
+
 // TestChunksAreCompleted selects from groups that begin or end within a chunk, and then from all:
-// the second query of all groups finds the texts of each in chunks.
+// the second query of all groups finds the values of each but the last in chunks.
 func TestChunksAreCompleted(t *testing.T) {
 	w := writerOptions()
 	w.GroupBytes = 4000
 	f, _ := write(t, w, typed(2500))
-	p := predicate.Compile(predicate.NewCompare("text", predicate.Eq, edm.String("no text")))
-	for most := range columnchunk.Groups + 1 {
-		r := open(t, f, cache.New(8<<20))
-		all := r.index.Groups
-		o := IterOptions{Snapshot: codec.MaxSeq, Fill: true}
-		selectAll(t, r, o, p, nil) // without texts
-		for range 2 {
-			it, sel := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true, Upper: codec.AppendTable(nil, 1<<30)}), NewSelector(p)
-			for span, ok := it.SpanGE(nil); ok && span.first < most; span, ok = it.SpanAfter(&span) {
-				if _, _, err := it.Select(&span, &Window{Lower: span.Lower, Upper: span.Upper}, sel); err != nil {
+	for name, node := range map[string]*predicate.Node{
+		"text":  predicate.NewCompare("text", predicate.Eq, edm.String("no text")),
+		"words": predicate.NewCompare("double", predicate.Lt, edm.Double(0)),
+	} {
+		p := predicate.Compile(node)
+		for most := range columnchunk.Groups + 1 {
+			r := open(t, f, cache.New(8<<20))
+			all := r.index.Groups
+			o := IterOptions{Snapshot: codec.MaxSeq, Fill: true}
+			if name == "text" {
+				selectAll(t, r, o, p, nil) // without texts
+			}
+			for range 2 {
+				it, sel := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true, Upper: codec.AppendTable(nil, 1<<30)}), NewSelector(p)
+				for span, ok := it.SpanGE(nil); ok && span.first < most; span, ok = it.SpanAfter(&span) {
+					if _, _, err := it.Select(&span, &Window{Lower: span.Lower, Upper: span.Upper}, sel); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := it.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := it.Close(); err != nil {
-				t.Fatal(err)
+			selectAll(t, r, o, p, nil)
+			if _, _, headless := selectAll(t, r, o, p, nil); headless != len(all)-1 {
+				t.Errorf("%s, %d groups first: no head was loaded for %d groups of %d", name, most, headless, len(all))
 			}
-		}
-		selectAll(t, r, o, p, nil)
-		if _, _, headless := selectAll(t, r, o, p, nil); headless != len(all) {
-			t.Errorf("%d groups first: no head was loaded for %d groups of %d", most, headless, len(all))
 		}
 	}
 }

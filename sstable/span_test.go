@@ -24,6 +24,7 @@ func TestSelect(t *testing.T) {
 			g := newGenerator(12)
 			blocks := cache.New(1 << 20)
 			r := open(t, f, blocks)
+			var it Iterator
 			for round := range rounds(160) {
 				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq, Fill: round%2 == 0}
 				if o.Upper == nil {
@@ -46,7 +47,7 @@ func TestSelect(t *testing.T) {
 					p = predicate.Compile(g.condition(s.entries, g.IntN(4)))
 					sel, o.Prune = NewSelector(p), p.ForBounds()
 				}
-				e, n, c := compareSelect(t, g, r, s.entries, o, p, sel)
+				e, n, c := compareSelect(t, g, r, &it, s.entries, o, p, sel)
 				extended, gathered, cuts = extended+e, gathered+n, cuts+c
 			}
 			if n := blocks.Close(); n != 0 {
@@ -59,9 +60,11 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// compareSelect returns how many spans it has extended, how many rows of gathered columns it has
+// compareSelect uses it, which is zero or closed. It returns how many spans it has extended, how many rows of gathered columns it has
 // compared, and how many extended spans it has selected from in two windows.
-func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions, p *predicate.Program, sel *Selector) (extended, gathered, cuts int) {
+func compareSelect(
+	t *testing.T, g *generator, r *Reader, it *Iterator, entries []entry, o IterOptions, p *predicate.Program, sel *Selector,
+) (extended, gathered, cuts int) {
 	t.Helper()
 	begin, end := o.Lower, o.Upper // of all ranges
 	if a, b := g.bound(entries), g.bound(entries); g.IntN(2) == 0 && bytes.Compare(o.Lower, a) < 0 && bytes.Compare(a, b) < 0 && bytes.Compare(b, o.Upper) < 0 {
@@ -78,7 +81,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 			want = append(want, e)
 		}
 	}
-	it := r.NewIterator(o)
+	it.Init(r, o)
 	if o.Prune != nil && it.pruner == nil {
 		it.prune() // the bounds of a small file are not worth it
 	}
@@ -107,9 +110,16 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 	case second:
 		to = mid
 	}
-	bound := o.Upper
+	bound, beyond := o.Upper, []byte(nil) // of the iterator
 	if reverse {
 		bound = o.Lower
+	}
+	beyondRows := g.IntN(2) == 0
+	for i := range entries {
+		c := bytes.Compare(entries[i].user, bound)
+		if beyondRows && (reverse && c < 0 || !reverse && bound != nil && beyond == nil && c > 0) {
+			beyond = entries[i].user
+		}
 	}
 	count, open := sel != nil && g.IntN(2) == 0, g.IntN(2) == 0
 	looked, examined := newCounter(it, rows, reverse), 0
@@ -119,7 +129,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 			last.key = from
 		}
 		if open && bytes.Equal(last.key, bound) {
-			last.key = nil
+			last.key = beyond
 		}
 		span, ok := it.SpanGE(at)
 		if reverse {
@@ -141,7 +151,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		} else if bytes.Compare(at, lower) > 0 {
 			lower = at
 		}
-		if cut := g.bound(entries); cut != nil && g.IntN(3) == 0 && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
+		if cut := g.cut(rows, lower, upper); g.IntN(2) == 0 && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
 			if reverse {
 				lower = cut
 			} else {
@@ -167,7 +177,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 				span = before
 			}
 		}
-		if cut := g.bound(entries); span.end > span.first+1 && span.Selectable() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
+		if cut := g.cut(rows, lower, upper); span.end > span.first+1 && span.Selectable() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
 			if reverse { // two windows in a span
 				looked.add(&span, cut, upper, last.key)
 				examined += selectSpan(t, g, it, &span, cut, upper, last, p, sel, reverse, next)
@@ -224,6 +234,21 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		t.Fatalf("%v, bounds %x %x, snapshot %d, reverse %v: %d rows are selected, want %d, error %v", p, o.Lower, o.Upper, o.Snapshot, reverse, n, len(want), err)
 	}
 	return extended, gathered, cuts
+}
+
+// cut returns a bound, mostly near a row in [lower, upper).
+func (g *generator) cut(rows []entry, lower, upper []byte) []byte {
+	compare := func(e entry, key []byte) int { return bytes.Compare(e.user, key) }
+	i, _ := slices.BinarySearchFunc(rows, lower, compare)
+	j, _ := slices.BinarySearchFunc(rows, upper, compare)
+	if i >= j || g.IntN(8) == 0 {
+		return g.bound(rows)
+	}
+	key := bytes.Clone(rows[i+g.IntN(j-i)].user)
+	if g.IntN(2) == 0 {
+		key = append(key, 0) // the least key above it
+	}
+	return key
 }
 
 // checkSpans walks over the spans within the bounds of it, each of which begins where the one before ends.
@@ -356,7 +381,8 @@ func windowOf(g *generator, lower, upper []byte, last rangeEnd, reverse bool) Wi
 // selectSpan compares the rows that are selected in a part of a span with those that next
 // returns. It returns how many rows were looked at, and walks over a span that is not Selectable.
 func selectSpan(
-	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, last rangeEnd, p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
+	t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, last rangeEnd,
+	p *predicate.Program, sel *Selector, reverse bool, next func() *entry,
 ) (examined int) {
 	t.Helper()
 	check := func() {
