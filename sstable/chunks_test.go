@@ -122,8 +122,8 @@ func TestSelectFromChunks(t *testing.T) {
 		"no text":    {compare("text", predicate.Ge, edm.Int32(0)), func(int) bool { return false }, 0},
 		"not a text": {predicate.NewNot(compare("text", predicate.Ge, edm.Int32(0))), func(int) bool { return true }, 0},
 		"either text": {
-			predicate.NewOr(compare("text", predicate.Eq, edm.String("no text")), compare("text", predicate.Ge, edm.Int32(0))),
-			func(i int) bool { return false }, 2,
+			predicate.NewOr(compare("text", predicate.Eq, edm.String("no text")), compare("text", predicate.Ne, edm.Int32(0))),
+			func(int) bool { return true }, 2,
 		},
 		"two columns": {
 			predicate.NewAnd(compare("bool", predicate.Eq, edm.Boolean(true)), compare("double", predicate.Ge, edm.Double(990))),
@@ -223,10 +223,10 @@ func TestSelectFromChunks(t *testing.T) {
 func TestSelectSharesChunks(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	o := writerOptions()
-	o.GroupBytes = 2500
 	var files []vfs.File
 	var infos []Info
 	models := [][]entry{typed(3000), replaced(1000)}
+	o.GroupBytes = 2500
 	for _, entries := range models {
 		f, info := write(t, o, entries)
 		files, infos = append(files, f), append(infos, info)

@@ -431,6 +431,9 @@ func selectSpan(
 	}
 	for {
 		from := it.SelectedFrom()
+		if bytes.Compare(lower, upper) < 0 && (bytes.Compare(from, lower) < 0 || bytes.Compare(from, upper) > 0) {
+			t.Fatalf("selected from %x, beyond the window from %x to %x", from, lower, upper)
+		}
 		for ok := move(); ok; ok = move() {
 			check()
 			user := bytes.Clone(codec.UserKey(it.Key()))
@@ -640,5 +643,49 @@ func TestExtend(t *testing.T) {
 	}
 	if most != maxExtended || shared == 0 {
 		t.Errorf("at most %d groups in a span, %d share a key with the one before", most, shared)
+	}
+}
+
+// TestSelectErrors selects from groups of which one is damaged: its head, or what is not the head.
+func TestSelectErrors(t *testing.T) {
+	w := writerOptions()
+	w.GroupBytes = 4000
+	f, info := write(t, w, typed(600))
+	data := bytesOf(t, f, info.Size)
+	damaged := &open(t, f, nil).index.Groups[5]
+	for _, head := range []bool{true, false} {
+		p := bytes.Clone(data)
+		for i := range damaged.Len {
+			if head == (i >= damaged.Before && i < damaged.HeadEnd()) {
+				p[damaged.Off+int64(i)] ^= 0xFF
+			}
+		}
+		r := open(t, fileOf(t, p), cache.New(1<<20))
+		for _, reverse := range []bool{false, true} {
+			sel := NewSelector(predicate.Compile(predicate.NewCompare("text", predicate.Ge, edm.String("\U0001F600"))))
+			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+			span, _ := it.SpanGE(r.index.Groups[1].Separator)
+			if !it.Extend(&span, false, codec.AppendTable(nil, 1<<30), 600) {
+				t.Fatal("not extended")
+			}
+			window := Window{Lower: span.Lower, Upper: span.Upper, Reverse: reverse}
+			n, _, err := it.Select(&span, &window, sel)
+			for err == nil && n == 0 && it.More() {
+				n, _, err = it.SelectNext(sel)
+			}
+			if err == nil || it.group != 5 {
+				t.Errorf("head %v, reverse %v: %d rows are selected in group %d, want an error in group 5", head, reverse, n, it.group)
+			}
+			if ok := it.SeekGE(nil); ok == head { // a walk reads the rows before a value that cannot be read
+				t.Errorf("head %v, reverse %v: found a row is %v", head, reverse, ok)
+			}
+			span, _ = it.SpanGE(r.index.Groups[2].Separator)
+			if _, _, err := it.Select(&span, &Window{Lower: span.Lower, Upper: span.Upper}, sel); (err == nil) == head {
+				t.Errorf("head %v, reverse %v: Select from another group after the error: %v", head, reverse, err)
+			}
+			if err := it.Close(); head && err == nil {
+				t.Errorf("reverse %v: the iterator has no error", reverse)
+			}
+		}
 	}
 }
