@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/backup/backuptest"
 	"github.com/tablerock-db/tablerock/edm"
@@ -177,6 +179,35 @@ func TestAccountNames(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("account %q: the objects are %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestCreateKeepsForeignFiles gives Create scratch directories that hold something else than what
+// a backup leaves, which it must not remove.
+func TestCreateKeepsForeignFiles(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.fill("a", 3)
+	e.ok(e.disk.MkdirAll("notes/deep"))
+	dump := func() string {
+		d, err := vfs.Dump(e.disk, "/")
+		e.ok(err)
+		return d
+	}
+	before := dump()
+	for _, dir := range []string{"data/" + account, "data", "notes", "/", ""} {
+		_, err := r.Create(t.Context(), backup.Source{Account: account, DB: e.db, FS: e.disk, Scratch: dir, Clock: time.Now}, nil)
+		if err == nil || dir != "" && !errors.Is(err, fs.ErrExist) {
+			t.Errorf("scratch directory %q: error %v, want one that matches fs.ErrExist", dir, err)
+		}
+		if diff := cmp.Diff(before, dump()); diff != "" {
+			t.Fatalf("Create with the scratch directory %q changed files (-before +after):\n%s", dir, diff)
+		}
+	}
+	e.ok(e.db.Checkpoint(t.Context(), "left"))
+	e.ok(e.disk.Remove("left/MANIFEST"))
+	if _, err := r.Create(t.Context(), backup.Source{Account: account, DB: e.db, FS: e.disk, Scratch: "left", Clock: time.Now}, nil); err != nil {
+		t.Errorf("with what a killed call left: %v", err)
 	}
 }
 

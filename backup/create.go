@@ -30,8 +30,9 @@ type Source struct {
 	DB      *engine.DB
 	FS      vfs.FS // of the database
 	// Scratch is a directory on the volume of the database, for hard links to its files
-	// while the backup reads them. Create removes what it contains, and it must not be
-	// used by two calls at a time.
+	// while the backup reads them. Two calls must not use it at a time. Create removes what
+	// an earlier call left in it. If it holds other files, such as those of an open database,
+	// Create removes nothing, and the error matches fs.ErrExist.
 	Scratch string
 	// Clock tells the time: time.Now, or that of a test.
 	Clock func() time.Time
@@ -53,10 +54,13 @@ func (r *Repository) Create(ctx context.Context, s Source, progress Progress) (I
 	}
 	r.writes.Lock()
 	defer r.writes.Unlock()
+	if err := removeScratch(s.FS, s.Scratch); err != nil {
+		return Info{}, fmt.Errorf("back up account %s: scratch directory %q: %w", s.Account, s.Scratch, err)
+	}
 	c := &creation{Repository: r, Source: s, progress: progress}
 	info, err := c.run(ctx)
 	if err != nil {
-		err = errors.Join(err, removeAll(s.FS, s.Scratch))
+		err = errors.Join(err, removeScratch(s.FS, s.Scratch))
 		return Info{}, fmt.Errorf("back up account %s: %w", s.Account, err)
 	}
 	return info, nil
@@ -78,9 +82,6 @@ type creation struct {
 func (c *creation) run(ctx context.Context) (Info, error) {
 	if err := c.Check(ctx); err != nil {
 		return Info{}, err
-	}
-	if err := removeAll(c.FS, c.Scratch); err != nil {
-		return Info{}, fmt.Errorf("remove %s: %w", c.Scratch, err)
 	}
 	m := &manifest{Directory: hex.EncodeToString(c.id[:]), Account: c.Account, Tables: []string{}}
 	tables, err := c.DB.Tables(ctx, "", 0)
@@ -108,7 +109,7 @@ func (c *creation) run(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	// Before the manifest: an error after it would leave a backup.
-	if err := removeAll(c.FS, c.Scratch); err != nil {
+	if err := removeScratch(c.FS, c.Scratch); err != nil {
 		return Info{}, fmt.Errorf("remove %s: %w", c.Scratch, err)
 	}
 	return c.finish(ctx, m, now)
@@ -363,6 +364,28 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 		return n, corrupt.Newf(c.name, 0, "%d bytes with the hash %s, want %d with %s", c.n, got, c.file.Bytes, c.file.Hash)
 	}
 	return n, io.EOF
+}
+
+// removeScratch removes a checkpoint, whole or not, if it exists. It removes nothing if there
+// are other files: the directory of an open database has a lock file and others besides.
+func removeScratch(fsys vfs.FS, dir string) error {
+	if dir == "" {
+		return errors.New("the path of the directory is empty")
+	}
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		kind, _ := filename.Parse(name)
+		if kind != filename.WAL && kind != filename.SSTable && name != filename.Manifest && name != filename.ManifestTemp {
+			return fmt.Errorf("%w: it holds %s, which no backup left; name a directory that does not exist", fs.ErrExist, name)
+		}
+	}
+	return removeAll(fsys, dir)
 }
 
 // removeAll removes a directory with its files and directories, if it exists.
