@@ -2,8 +2,9 @@
 // http.Handler.
 //
 // New returns the handler. Mount it at the root of an HTTP server, or in a mux at the path
-// of each account, with and without the final slash. Do not use http.StripPrefix, since
-// clients sign the whole path:
+// of each account, with and without the final slash. Do not use http.StripPrefix: the
+// requests in a batch have the whole path, and would be refused, and the URLs in
+// responses would lack the prefix:
 //
 //	h, err := server.New(server.Options{Accounts: []server.Account{{Name: "books", Keys: keys, Store: db}}})
 //	...

@@ -189,7 +189,7 @@ func (s *accounts) keys(account string) *sharedkey.Keys {
 }
 
 // ServeHTTP serves one request. The account is in the host or is the first segment of the
-// path, so do not strip a prefix of the path: clients sign the whole path.
+// path. Do not strip a prefix of the path: see the package comment.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.exchange(w, r, (*exchange).handle)
 }
