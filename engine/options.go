@@ -72,10 +72,10 @@ type Options struct {
 	// database removes or merges them; until then they stay in its directory. Writers do
 	// not wait for it. The default archives nothing.
 	Archive Archive
-	// ReadOnly opens the database as it is at the time of Open. It takes no lock
-	// and writes nothing, so it works beside a writer. If the writer's log has failed,
-	// the newest acknowledged writes can be missing, and Logger gets a warning. The
-	// default is to write.
+	// ReadOnly opens the database as its files are at the time of Open. It takes no lock
+	// and writes nothing, so it works beside a writer. The newest acknowledged writes can be
+	// missing if the writer has NoSync, those that a crash of its process would lose, and if
+	// its log has failed, of which Logger gets a warning. The default is to write.
 	ReadOnly bool
 
 	// Testing is for tests. The default is a database for production.

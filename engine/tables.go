@@ -13,18 +13,18 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// CreateTable creates a table, durably. The errors are store.ErrTableExists, an
-// *edm.Error for an illegal name, and those of Apply.
+// CreateTable creates a table, as durably as Apply writes. The errors are
+// store.ErrTableExists, an *edm.Error for an illegal name, and those of Apply.
 func (db *DB) CreateTable(ctx context.Context, table string) error {
 	return db.changeCatalog(ctx, space.Write, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {
 		return c.Create(table, max(edm.MinTicks, edm.TicksOf(db.opts.Testing.Clock.Now())))
 	})
 }
 
-// DeleteTable deletes a table and its metadata, durably. It writes one record, however
-// large the table is. The space is freed in the background and by Close, except that of
-// files with rows of other tables, which wait for compactions. The errors are
-// store.ErrTableNotFound, an *edm.Error for an illegal name, and those of Apply.
+// DeleteTable deletes a table and its metadata, as durably as Apply writes. It writes one
+// record, however large the table is. The space is freed in the background and by Close,
+// except that of files with rows of other tables, which wait for compactions. The errors
+// are store.ErrTableNotFound, an *edm.Error for an illegal name, and those of Apply.
 func (db *DB) DeleteTable(ctx context.Context, table string) error {
 	err := db.changeCatalog(ctx, space.Drop, edm.CheckTableName(table), func(c *catalog.Catalog) (catalog.Change, error) {
 		return c.Drop(table)
@@ -70,8 +70,8 @@ func (db *DB) TableMeta(ctx context.Context, table string) ([]byte, error) {
 }
 
 // SetTableMeta replaces the metadata of a table by a copy of meta, at most 64 KiB,
-// durably. The errors are store.ErrTableNotFound, an *edm.Error for an illegal name
-// or too much metadata, and those of Apply.
+// as durably as Apply writes. The errors are store.ErrTableNotFound, an *edm.Error for an
+// illegal name or too much metadata, and those of Apply.
 func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error {
 	refusal := cmp.Or(edm.CheckTableName(table), store.CheckMeta(table, len(meta)))
 	return db.changeCatalog(ctx, space.Write, refusal, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
@@ -87,8 +87,8 @@ func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
 }
 
 // SetAccountMeta replaces the metadata of the account by a copy of meta, at most 64
-// KiB, durably. The errors are an *edm.Error for too much metadata, and those of
-// Apply.
+// KiB, as durably as Apply writes. The errors are an *edm.Error for too much metadata, and
+// those of Apply.
 func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
 	return db.changeCatalog(ctx, space.Write, store.CheckMeta("", len(meta)), func(c *catalog.Catalog) (catalog.Change, error) {
 		return c.SetAccount(meta), nil
