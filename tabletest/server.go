@@ -80,8 +80,8 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.now = 
 
 // WithTimestamps sets the clock of the Timestamps of entities, and so of their ETags. A
 // Timestamp is the time of the clock, or later than the previous one by 100 ns, if the clock
-// did not advance. A new table has Timestamps of its own. now is called when New begins and once
-// for each write, by the goroutine that writes, which is that of the request.
+// did not advance. The creation of a table takes Timestamps, too. now is called when New begins
+// and once for each write, by the goroutine that writes, which is that of the request.
 func WithTimestamps(now func() time.Time) Option { return func(o *options) { o.timestamps = now } }
 
 // WithFaults makes requests fail by rules. The same seed gives the same failures: see
