@@ -15,7 +15,7 @@ import (
 // field is a property, except as its tag says:
 //
 //	Total   float64        `table:"OrderTotal"`      // the name of the property; without one, that of the field
-//	Note    string         `table:",omitempty"`      // no property if the field is zero
+//	Note    string         `table:",omitempty"`      // no property if the field is zero or an empty slice
 //	Cache   *Cache         `table:"-"`               // no property
 //	Region  string         `table:",pk"`             // the PartitionKey
 //	ID      string         `table:",rk"`             // the RowKey
