@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -100,12 +101,14 @@ func testCloseWhileBusy(t *tester) {
 	const writers = 4
 	acknowledged := make([]int, writers)
 	var all sync.WaitGroup
+	var closed atomic.Bool // a call that begins now must fail
 	started := make(chan struct{}, 2*writers)
 	for w := range writers {
 		all.Go(func() {
 			for n := 0; ; n++ {
+				late := closed.Load()
 				_, err := s.Apply(t.ctx, people, store.Insert(number(fmt.Sprint(w), fmt.Sprintf("%06d", n), n)))
-				if err != nil {
+				if err != nil || late {
 					t.wantErr("Apply while closing", err, store.ErrClosed)
 					return
 				}
@@ -117,8 +120,9 @@ func testCloseWhileBusy(t *tester) {
 		})
 		all.Go(func() {
 			for n := 0; ; n++ {
+				late := closed.Load()
 				p := t.drain(s.Query(t.ctx, people, store.Query{Limit: 10}))
-				if p.Err != nil {
+				if p.Err != nil || late {
 					t.wantErr("Query while closing", p.Err, store.ErrClosed)
 					return
 				}
@@ -137,6 +141,7 @@ func testCloseWhileBusy(t *tester) {
 			closers.Go(func() { t.wantErr("Close while busy", s.Close(), nil) })
 		}
 		closers.Wait()
+		closed.Store(true)
 		all.Wait()
 	})
 	if t.backend.Reopen == nil {

@@ -252,7 +252,7 @@ var writeMutants = []mutant{
 			return list, err
 		}
 	}},
-	{"tables are listed after from", "ListTables", true, func(h *hooks) {
+	{"tables are listed after from", "ListTables DeleteTable", true, func(h *hooks) {
 		h.list = func(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
 			return h.mapStore.Tables(ctx, from+"\x00", limit)
 		}
@@ -337,7 +337,7 @@ var writeMutants = []mutant{
 			return ended
 		}
 	}},
-	{"Close does nothing", "Close", false, func(h *hooks) { h.close = func() error { return nil } }},
+	{"Close does nothing", "Close CloseWhileBusy", false, func(h *hooks) { h.close = func() error { return nil } }},
 	{"two inserts win", "RaceInsert", false, func(h *hooks) {
 		var mu sync.Mutex
 		first := true

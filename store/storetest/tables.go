@@ -157,7 +157,7 @@ func testDeleteTable(t *tester) {
 	t.noErr("CreateTable", s.CreateTable(t.ctx, "Other"))
 	t.insertInto(s, "Other", number("p", "r", 1))
 	t.wantErr("DeleteTable of a missing table", s.DeleteTable(t.ctx, "Nobody"), store.ErrTableNotFound)
-	created := t.tables(s, "people", 1)[0].Created
+	created := t.created(s)
 	for round := range 3 {
 		what := fmt.Sprintf("round %d", round)
 		t.wantRows(what, s, store.Query{}, nil)
@@ -174,7 +174,7 @@ func testDeleteTable(t *tester) {
 		t.wantErr("Get after DeleteTable", err, store.ErrTableNotFound)
 		t.noErr("CreateTable", s.CreateTable(t.ctx, people))
 		t.wantGone(what, s, old.Key)
-		next := t.tables(s, "people", 1)[0].Created
+		next := t.created(s)
 		if next < created {
 			t.Errorf("%s: the table is from %v, its predecessor from %v", what, next, created)
 		}
@@ -187,6 +187,16 @@ func testDeleteTable(t *tester) {
 	if _, err := s.Get(t.ctx, "other", key("p", "r")); err != nil {
 		t.Errorf("Get from the table that was not deleted: %v", err)
 	}
+}
+
+// created returns when the table people was created.
+func (t *tester) created(s store.Store) edm.Ticks {
+	t.Helper()
+	list := t.tables(s, "people", 1)
+	if got := tableNames(list); len(got) != 1 || edm.FoldTableName(got[0]) != "people" {
+		t.Fatalf(`Tables from "people" limit 1: got %q, want the table of this name`, got)
+	}
+	return list[0].Created
 }
 
 // onTable calls every method that takes a table and returns the errors by method.
