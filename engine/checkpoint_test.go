@@ -149,6 +149,9 @@ func TestCheckpointRefusals(t *testing.T) {
 	if err := db.Checkpoint(t.Context(), "db"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("into itself: %v, want %v", err, fs.ErrExist)
 	}
+	if err := db.Checkpoint(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "the path of the directory is empty") {
+		t.Errorf("without a path: %v", err)
+	}
 	check(t, "MkdirAll", disk.MkdirAll("empty"))
 	check(t, "Checkpoint", db.Checkpoint(t.Context(), "empty"))
 	check(t, "Close", db.Close())

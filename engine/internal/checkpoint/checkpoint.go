@@ -21,6 +21,9 @@ import (
 
 // Prepare makes the directory of a checkpoint, which must not exist or be empty.
 func Prepare(fsys vfs.FS, dest string) error {
+	if dest == "" {
+		return errors.New("the path of the directory is empty")
+	}
 	names, err := fsys.List(dest)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
