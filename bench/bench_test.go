@@ -38,7 +38,7 @@ func BenchmarkStore(b *testing.B) {
 				b.ReportAllocs()
 				b.StopTimer()
 				before, after := profiled(b, w.Name+"-"+shapeName)
-				res, err := run.Do(w, b.N, before, after)
+				res, err := run.Do(b.Context(), w, b.N, before, after)
 				if err != nil {
 					b.Fatal(err)
 				}

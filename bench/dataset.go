@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/arena"
@@ -92,16 +94,31 @@ const (
 
 // NewDataset generates the entities of a shape.
 func NewDataset(shape Shape, seed uint64) *Dataset {
+	d, _ := Generate(context.Background(), shape, seed, nil) // the end of ctx is its only error
+	return d
+}
+
+// Generate is NewDataset until the end of ctx, which is an error. It counts the entities in
+// made, unless nil, for a display.
+func Generate(ctx context.Context, shape Shape, seed uint64, made *atomic.Int64) (*Dataset, error) {
 	n := shape.Len()
 	d := &Dataset{shape: shape, records: offHeap(n * recordLen)[:0], text: offHeap(n * textBytes)[:0]}
 	g := newGenerator(seed)
 	var r record
-	for range n {
+	for i := range n {
+		if i%batchLen == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if made != nil {
+				made.Store(int64(i))
+			}
+		}
 		d.text = g.record(&r, d.text)
 		d.records = r.appendTo(d.records)
 	}
 	d.makeKeys()
-	return d
+	return d, nil
 }
 
 // textBytes is more than the average length of the texts of a record.
@@ -291,15 +308,18 @@ const (
 	totalLimit = 1 << 40
 )
 
-// sums returns the checksum of the properties of each entity.
-func (d *Dataset) sums() []uint64 {
+// sums returns the checksum of the properties of each entity, or the error of ctx.
+func (d *Dataset) sums(ctx context.Context) ([]uint64, error) {
 	sums := make([]uint64, d.Len())
 	var e edm.Entity
 	for i := range sums {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var f Fold
 		d.Fill(i, i, &e)
 		f.Row(e.View())
 		sums[i] = f.Sum()
 	}
-	return sums
+	return sums, nil
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"iter"
 	"time"
 
@@ -28,8 +29,9 @@ type Store interface {
 	Describe() string
 	// HasLog reports whether the store has a log to replay after a crash.
 	HasLog() bool
-	// Open opens the database in dir, which it creates if there is none.
-	Open(dir string, o Options) (DB, error)
+	// Open opens the database in dir, which it creates if there is none. If ctx ends,
+	// the operations of the database may return its error.
+	Open(ctx context.Context, dir string, o Options) (DB, error)
 }
 
 // DB is an open database of one table.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func fileBytes(dir string) (all, tables int64, err error) {
 
 // copyDir copies the files of a directory, holes as holes, and writes them to stable
 // storage.
-func copyDir(from, to string) error {
+func copyDir(ctx context.Context, from, to string) error {
 	err := eachFile(from, func(name string) error {
 		rel, err := filepath.Rel(from, name)
 		if err != nil {
@@ -53,7 +54,7 @@ func copyDir(from, to string) error {
 		if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
 			return err
 		}
-		return copyFile(name, dst)
+		return copyFile(ctx, name, dst)
 	})
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func copyDir(from, to string) error {
 // copyIdle copies the files of an open database that nobody writes. Background work may
 // still change and remove them: the copies of two files would be of different times, which
 // no crash leaves. So it copies until no file changed meanwhile.
-func copyIdle(from, to string, copyAll func(from, to string) error) error {
+func copyIdle(ctx context.Context, from, to string, copyAll func(ctx context.Context, from, to string) error) error {
 	const (
 		tries = 50
 		wait  = 100 * time.Millisecond
@@ -72,7 +73,7 @@ func copyIdle(from, to string, copyAll func(from, to string) error) error {
 	for range tries {
 		before, err := stamps(from)
 		if err == nil {
-			err = errors.Join(os.RemoveAll(to), copyAll(from, to))
+			err = errors.Join(os.RemoveAll(to), copyAll(ctx, from, to))
 		}
 		var after map[string]stamp
 		if err == nil {
@@ -108,7 +109,7 @@ func stamps(dir string) (map[string]stamp, error) {
 	return all, err
 }
 
-func copyFile(from, to string) (err error) {
+func copyFile(ctx context.Context, from, to string) (err error) {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
@@ -123,6 +124,9 @@ func copyFile(from, to string) (err error) {
 	buf := make([]byte, chunk)
 	size := int64(0)
 	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n, err := io.ReadFull(src, buf)
 		if n > 0 && !allZero(buf[:n]) {
 			if _, err := dst.WriteAt(buf[:n], size); err != nil {

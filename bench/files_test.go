@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,12 +19,12 @@ func TestCopyIdle(t *testing.T) {
 	}
 	write("1")
 	copies := 0
-	err := copyIdle(from, to, func(from, to string) error {
+	err := copyIdle(t.Context(), from, to, func(ctx context.Context, from, to string) error {
 		copies++
 		if copies == 3 {
-			return copyFile(filepath.Join(from, "removed"), to)
+			return copyFile(ctx, filepath.Join(from, "removed"), to)
 		}
-		err := copyDir(from, to)
+		err := copyDir(ctx, from, to)
 		if copies < 3 {
 			write("1 and more"[:copies*3])
 		}

@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -30,9 +32,13 @@ type Run struct {
 	// Evict removes the files of a directory from the page cache, for Cold workloads.
 	// The default does not check whether it succeeds.
 	Evict func(dir string) error
+	// Written, if not nil, counts the entities that the preparations and the loads of
+	// batches have written, for a display.
+	Written *atomic.Int64
 
 	made   int
-	dir    string // of the database
+	ctx    context.Context // of Do or Prepare
+	dir    string          // of the database
 	meter  meter
 	result Result
 	db     DB
@@ -56,24 +62,31 @@ const (
 )
 
 // Init makes the orders and checksums that the workloads need. Do calls it; call it before
-// to exclude their memory from a measurement.
-func (r *Run) Init() {
-	if r.order == nil {
-		r.order = r.Data.Order(r.Seed)
-		r.rowSum = r.Data.sums()
-	}
+// to exclude their memory from a measurement. The end of ctx is its only error.
+func (r *Run) Init(ctx context.Context) error {
 	if r.Prepared == nil {
 		r.Prepared = map[Start]string{}
 	}
+	if r.order != nil {
+		return nil
+	}
+	var err error
+	if r.rowSum, err = r.Data.sums(ctx); err == nil {
+		r.order = r.Data.Order(r.Seed)
+	}
+	return err
 }
 
 // Do carries out ops operations of w and reports their cost. It calls before, unless
 // nil, after its preparations and after when the last operation has ended, for a
 // benchmark to start and stop its timer. It returns an error if w read other entities
-// than were written, or if the table contains others after w.
-func (r *Run) Do(w Workload, ops int, before, after func()) (Result, error) {
-	r.result, r.want = Result{}, want{}
-	r.Init()
+// than were written, or if the table contains others after w. If ctx ends, it returns its
+// error, and files remain in Dir.
+func (r *Run) Do(ctx context.Context, w Workload, ops int, before, after func()) (Result, error) {
+	r.ctx, r.result, r.want = ctx, Result{}, want{}
+	if err := r.Init(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := r.do(w, ops, before, after); err != nil {
 		if r.db != nil {
 			err = errors.Join(err, r.db.Close())
@@ -166,6 +179,13 @@ func (r *Run) expect(n int, content func(i int) int) {
 	}
 }
 
+// count counts n entities as written.
+func (r *Run) count(n int) {
+	if r.Written != nil {
+		r.Written.Add(int64(n))
+	}
+}
+
 // all is the content of entity i of the whole table.
 func all(i int) int { return i }
 
@@ -188,7 +208,7 @@ func (r *Run) open(w Workload) error {
 			return fmt.Errorf("drop pages: %w", err)
 		}
 	}
-	if r.db, err = r.Store.Open(r.dir, r.options(w)); err != nil {
+	if r.db, err = r.Store.Open(r.ctx, r.dir, r.options(w)); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	return nil
@@ -200,7 +220,7 @@ func (r *Run) makePrepared(s Start) error {
 		return nil
 	}
 	dir := r.newDir()
-	if err := r.Prepare(s, dir); err != nil {
+	if err := r.Prepare(r.ctx, s, dir); err != nil {
 		return err
 	}
 	r.Prepared[s] = dir
@@ -221,7 +241,7 @@ func (r *Run) directory(w Workload) (string, error) {
 // copied copies the prepared database of a start.
 func (r *Run) copied(s Start) (string, error) {
 	dir := r.newDir()
-	if err := copyDir(r.Prepared[s], dir); err != nil {
+	if err := copyDir(r.ctx, r.Prepared[s], dir); err != nil {
 		return "", fmt.Errorf("copy %v: %w", s, err)
 	}
 	return dir, nil
@@ -260,6 +280,7 @@ func (r *Run) newDir() string {
 
 // worker is the state of one goroutine of a workload.
 type worker struct {
+	ctx       context.Context
 	id        int
 	session   Session
 	fold      Fold
@@ -267,8 +288,11 @@ type worker struct {
 	batch     []edm.Entity
 }
 
-// timed runs step and records its latency.
+// timed runs step and records its latency, unless the context has ended.
 func (w *worker) timed(step func() error) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
 	start := time.Now()
 	err := step()
 	w.latencies = append(w.latencies, time.Since(start))
@@ -289,7 +313,7 @@ func (r *Run) parallel(n, ops int, f func(w *worker, from, to int) error) error 
 	workers := make([]*worker, n)
 	for i := range workers {
 		workers[i] = &worker{
-			id: i, session: r.db.Session(), batch: Batch(batchLen),
+			ctx: r.ctx, id: i, session: r.db.Session(), batch: Batch(batchLen),
 			latencies: make([]time.Duration, 0, ops/n/sampleEvery+1024),
 		}
 		for j := range workers[i].batch {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,8 +44,11 @@ func ParseStart(name string) (Start, error) {
 }
 
 // Prepare makes a database in dir, which must not exist, and writes it to stable storage.
-func (r *Run) Prepare(s Start, dir string) error {
-	r.Init()
+func (r *Run) Prepare(ctx context.Context, s Start, dir string) error {
+	r.ctx = ctx
+	if err := r.Init(ctx); err != nil {
+		return err
+	}
 	var err error
 	switch s {
 	case Logged:
@@ -81,7 +85,7 @@ func (r *Run) Prepare(s Start, dir string) error {
 }
 
 func (r *Run) prepare(s Start, dir string, fill func(db DB) error) error {
-	db, err := r.Store.Open(dir, r.options(Workload{Start: s}))
+	db, err := r.Store.Open(r.ctx, dir, r.options(Workload{Start: s}))
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -114,7 +118,7 @@ func (r *Run) prepareLogged(dir string) error {
 	live := dir + ".live"
 	o := r.options(Workload{Start: Logged})
 	o.Durable = true
-	db, err := r.Store.Open(live, o)
+	db, err := r.Store.Open(r.ctx, live, o)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -130,7 +134,7 @@ func (r *Run) prepareLogged(dir string) error {
 	wg.Wait()
 	err = errors.Join(errs...)
 	if err == nil {
-		err = copyIdle(live, dir, copyDir)
+		err = copyIdle(r.ctx, live, dir, copyDir)
 	}
 	if err = errors.Join(err, db.Close(), os.RemoveAll(live)); err != nil {
 		return err
@@ -151,6 +155,9 @@ var sstableExts = []string{string(filename.SSTable), ".ldb"}
 func (r *Run) putAll(s Session, from, to int, order func(int) int) error {
 	batch := Batch(batchLen)
 	for at := from; at < to; at += batchLen {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		entities := batch[:min(batchLen, to-at)]
 		for i := range entities {
 			r.Data.Fill(order(at+i), at+i, &entities[i])
@@ -158,6 +165,7 @@ func (r *Run) putAll(s Session, from, to int, order func(int) int) error {
 		if err := s.Put(entities); err != nil {
 			return err
 		}
+		r.count(len(entities))
 	}
 	return nil
 }

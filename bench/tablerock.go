@@ -51,8 +51,8 @@ func (Tablerock) HasBulk() bool { return true }
 const keptRuns = 16
 
 // Open implements Store.
-func (t Tablerock) Open(dir string, o Options) (DB, error) {
-	db := &rockDB{}
+func (t Tablerock) Open(ctx context.Context, dir string, o Options) (DB, error) {
+	db := &rockDB{ctx: ctx}
 	options := engine.Options{
 		FS:           countFS{vfs.OS(), &db.counts},
 		CacheBytes:   o.CacheBytes,
@@ -69,7 +69,7 @@ func (t Tablerock) Open(dir string, o Options) (DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.CreateTable(context.Background(), table); err != nil && !errors.Is(err, store.ErrTableExists) {
+	if err := e.CreateTable(ctx, table); err != nil && !errors.Is(err, store.ErrTableExists) {
 		return nil, errors.Join(fmt.Errorf("create table: %w", err), e.Close())
 	}
 	db.engine = e
@@ -79,13 +79,14 @@ func (t Tablerock) Open(dir string, o Options) (DB, error) {
 const maxSegment = 1 << 30 // of engine.Options
 
 type rockDB struct {
+	ctx    context.Context // ends all operations but Get, which is short
 	engine *engine.DB
 	counts ioCounts
 }
 
 // Session implements DB.
 func (d *rockDB) Session() Session {
-	s := &rockSession{engine: d.engine}
+	s := &rockSession{ctx: d.ctx, engine: d.engine}
 	s.read = func(row edm.Row) error {
 		s.fold.Row(row)
 		return nil
@@ -95,21 +96,20 @@ func (d *rockDB) Session() Session {
 
 // Load implements BulkDB.
 func (d *rockDB) Load(entities iter.Seq2[edm.Entity, error]) error {
-	_, err := d.engine.Load(context.Background(), table, entities, engine.LoadOptions{})
+	_, err := d.engine.Load(d.ctx, table, entities, engine.LoadOptions{})
 	return err
 }
 
 // Flush implements DB.
-func (d *rockDB) Flush() error { return d.engine.Flush(context.Background()) }
+func (d *rockDB) Flush() error { return d.engine.Flush(d.ctx) }
 
 // WaitIdle implements DB.
 func (d *rockDB) WaitIdle() (time.Duration, error) {
-	ctx := context.Background()
-	if err := d.engine.Flush(ctx); err != nil {
+	if err := d.engine.Flush(d.ctx); err != nil {
 		return 0, err
 	}
 	for {
-		worked, err := d.engine.Step(ctx)
+		worked, err := d.engine.Step(d.ctx)
 		if err != nil || !worked {
 			return 0, err
 		}
@@ -117,7 +117,7 @@ func (d *rockDB) WaitIdle() (time.Duration, error) {
 }
 
 // Compact implements DB.
-func (d *rockDB) Compact() error { return d.engine.Compact(context.Background()) }
+func (d *rockDB) Compact() error { return d.engine.Compact(d.ctx) }
 
 // Syncs implements DB.
 func (d *rockDB) Syncs() int64 { return d.counts.syncs.Load() }
@@ -125,10 +125,18 @@ func (d *rockDB) Syncs() int64 { return d.counts.syncs.Load() }
 // Reads implements DB.
 func (d *rockDB) Reads() (n, bytes int64) { return d.counts.reads.Load(), d.counts.readBytes.Load() }
 
-// Close implements DB.
-func (d *rockDB) Close() error { return d.engine.Close() }
+// maxCloseFlush is the limit of engine.DB.Close.
+const maxCloseFlush = 10 * time.Second
+
+// Close implements DB as engine.DB.Close, but the end of ctx ends its flush.
+func (d *rockDB) Close() error {
+	ctx, cancel := context.WithTimeout(d.ctx, maxCloseFlush)
+	defer cancel()
+	return d.engine.CloseContext(ctx)
+}
 
 type rockSession struct {
+	ctx     context.Context
 	engine  *engine.DB
 	ops     []store.Op
 	batches [][]store.Op // of ops
@@ -166,9 +174,9 @@ func (s *rockSession) apply() error {
 	}
 	var err error
 	if len(s.batches) == 1 {
-		_, err = s.engine.Apply(context.Background(), table, s.ops...)
+		_, err = s.engine.Apply(s.ctx, table, s.ops...)
 	} else {
-		_, err = s.engine.ApplyBatches(context.Background(), table, s.batches)
+		_, err = s.engine.ApplyBatches(s.ctx, table, s.batches)
 	}
 	return err
 }
@@ -196,7 +204,7 @@ func (s *rockSession) Scan(scan Scan, f *Fold) error {
 	} else if scan.From.Partition != "" {
 		q.From = &scan.From
 	}
-	c := s.engine.Query(context.Background(), table, q)
+	c := s.engine.Query(s.ctx, table, q)
 	byColumns := c.(store.ColumnCursor)
 	for {
 		if rows := byColumns.NextColumns(); rows != nil {
@@ -214,7 +222,7 @@ func (s *rockSession) Scan(scan Scan, f *Fold) error {
 // Count implements Session.
 func (s *rockSession) Count() (int64, error) {
 	var n int64
-	c := s.engine.Query(context.Background(), table, store.Query{})
+	c := s.engine.Query(s.ctx, table, store.Query{})
 	byColumns := c.(store.ColumnCursor)
 	for {
 		if rows := byColumns.NextColumns(); rows != nil {

@@ -22,6 +22,9 @@ func warmGets(r *Run, w Workload) error {
 	var f Fold
 	s := r.db.Session()
 	for i := range min(n, r.Data.Len()) {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		if _, err := s.Get(r.Data.Key(r.random(-i-1+r.Data.Len())), &f); err != nil {
 			return err
 		}
@@ -104,6 +107,9 @@ func scanTable(r *Run, wl Workload, ops int) error {
 	}
 	passes := (ops + r.Data.Len() - 1) / r.Data.Len()
 	for i := range r.Data.Len() {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		if matches(i) {
 			r.expect(passes, func(int) int { return i })
 		}

@@ -1,7 +1,10 @@
 package bench_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,7 +53,7 @@ func TestWorkloads(t *testing.T) {
 					ops = 10
 				}
 				before, after := 0, 0
-				res, err := run.Do(w, ops, func() { before++ }, func() { after++ })
+				res, err := run.Do(t.Context(), w, ops, func() { before++ }, func() { after++ })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +98,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 	const rows = 2000
 	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: rows}, 1)
-	db, err := bench.Tablerock{}.Open(t.TempDir(), bench.Options{CacheBytes: 32 << 20, LogBytes: 4 << 20})
+	db, err := bench.Tablerock{}.Open(t.Context(), t.TempDir(), bench.Options{CacheBytes: 32 << 20, LogBytes: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +146,8 @@ type broken struct {
 	fault string
 }
 
-func (s broken) Open(dir string, o bench.Options) (bench.DB, error) {
-	db, err := s.Tablerock.Open(dir, o)
+func (s broken) Open(ctx context.Context, dir string, o bench.Options) (bench.DB, error) {
+	db, err := s.Tablerock.Open(ctx, dir, o)
 	return brokenDB{db, s.fault}, err
 }
 
@@ -217,7 +220,7 @@ func TestRunRefuses(t *testing.T) {
 			}
 			w := bench.Workloads()[i]
 			run := &bench.Run{Store: broken{fault: c.fault}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
-			_, err := run.Do(w, w.Ops(data.Len()), nil, nil)
+			_, err := run.Do(t.Context(), w, w.Ops(data.Len()), nil, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
@@ -228,8 +231,8 @@ func TestRunRefuses(t *testing.T) {
 // slowToTell is a store that has been idle for an hour before it knows.
 type slowToTell struct{ bench.Tablerock }
 
-func (s slowToTell) Open(dir string, o bench.Options) (bench.DB, error) {
-	db, err := s.Tablerock.Open(dir, o)
+func (s slowToTell) Open(ctx context.Context, dir string, o bench.Options) (bench.DB, error) {
+	db, err := s.Tablerock.Open(ctx, dir, o)
 	return slowToTellDB{db}, err
 }
 
@@ -245,7 +248,7 @@ func (d slowToTellDB) WaitIdle() (time.Duration, error) {
 func TestIdleIsNoWork(t *testing.T) {
 	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: 500}, 1)
 	run := &bench.Run{Store: slowToTell{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
-	res, err := run.Do(bench.Workloads()[0], data.Len(), nil, nil)
+	res, err := run.Do(t.Context(), bench.Workloads()[0], data.Len(), nil, nil)
 	if err != nil || res.BackgroundElapsed != 0 {
 		t.Errorf("background work of %v, %v, want none", res.BackgroundElapsed, err)
 	}
@@ -259,7 +262,7 @@ func TestReopenIsMeasured(t *testing.T) {
 	w := workloads[slices.IndexFunc(workloads, func(w bench.Workload) bool { return w.Name == "reopen/from=log" })]
 	dir := t.TempDir()
 	run := &bench.Run{Store: bench.Tablerock{}, Data: data, Dir: dir, CacheBytes: 8 << 20, LogBytes: 1 << 20, Seed: 1}
-	res, err := run.Do(w, 3, nil, nil)
+	res, err := run.Do(t.Context(), w, 3, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,5 +275,124 @@ func TestReopenIsMeasured(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 || filepath.Join(dir, left[0].Name()) != run.Prepared[bench.Logged] {
 		t.Errorf("left: %v, %v, want the prepared database alone", left, err)
+	}
+}
+
+// interrupted is a store that ends a context at a call of one kind: before a long call, which
+// must notice, and after a short one, whose caller must.
+type interrupted struct {
+	bench.Tablerock
+	cancel func()
+	kind   string
+	at     int  // the number of the call
+	calls  *int // one more if a long call does not notice
+}
+
+func (s interrupted) Open(ctx context.Context, dir string, o bench.Options) (bench.DB, error) {
+	db, err := s.Tablerock.Open(ctx, dir, o)
+	return interruptedDB{db, s}, err
+}
+
+func (s interrupted) call(kind string) {
+	if kind == s.kind {
+		if *s.calls++; *s.calls == s.at {
+			s.cancel()
+		}
+	}
+}
+
+func (s interrupted) long(kind string, work func() error) error {
+	s.call(kind)
+	err := work()
+	if err == nil && kind == s.kind && *s.calls >= s.at {
+		*s.calls++
+	}
+	return err
+}
+
+type interruptedDB struct {
+	bench.DB
+	store interrupted
+}
+
+func (d interruptedDB) Session() bench.Session { return interruptedSession{d.DB.Session(), d.store} }
+
+func (d interruptedDB) Load(entities iter.Seq2[edm.Entity, error]) error {
+	return d.DB.(bench.BulkDB).Load(func(yield func(edm.Entity, error) bool) {
+		for e, err := range entities {
+			d.store.call("entity")
+			if !yield(e, err) {
+				return
+			}
+		}
+	})
+}
+
+func (d interruptedDB) Compact() error { return d.store.long("compact", d.DB.Compact) }
+
+func (d interruptedDB) WaitIdle() (idle time.Duration, err error) {
+	err = d.store.long("wait", func() error {
+		idle, err = d.DB.WaitIdle()
+		return err
+	})
+	return idle, err
+}
+
+type interruptedSession struct {
+	bench.Session
+	store interrupted
+}
+
+func (s interruptedSession) Put(entities []edm.Entity) error {
+	defer s.store.call("put")
+	return s.Session.Put(entities)
+}
+
+func (s interruptedSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
+	defer s.store.call("get")
+	return s.Session.Get(key, f)
+}
+
+func (s interruptedSession) Scan(scan bench.Scan, f *bench.Fold) error {
+	return s.store.long("scan", func() error { return s.Session.Scan(scan, f) })
+}
+
+// TestRunEnds ends the context of workloads in their preparations, their operations, and after
+// these. They return its error and do not do the rest.
+func TestRunEnds(t *testing.T) {
+	data := bench.NewDataset(bench.Shape{Partitions: 2, Rows: 500}, 1)
+	for _, c := range []struct {
+		workload, kind string
+		at, calls      int
+	}{
+		{"load/order=sorted", "put", 3, 3},
+		{"load/order=sorted", "wait", 1, 1},
+		{"load/order=sorted", "scan", 1, 1}, // of the check
+		{"load/by=bulk/order=random", "entity", 250, 250},
+		{"insert/writers=1", "put", 3, 3},
+		{"overwrite/passes=3", "put", 3, 3},
+		{"overwrite/passes=3", "compact", 1, 1},
+		{"overwrite/passes=3", "put", 13, 13},
+		{"queue/page=1", "scan", 3, 3},
+		{"get/key=present/readers=1", "get", 3, 3}, // of 1,000 before the measured ones
+		{"get/key=present/readers=1", "get", 1003, 1016},
+		{"scan/range=partition", "scan", 3, 3},
+	} {
+		t.Run(fmt.Sprintf("%s/%s=%d", c.workload, c.kind, c.at), func(t *testing.T) {
+			workloads, calls := bench.Workloads(), 0
+			w := workloads[slices.IndexFunc(workloads, func(w bench.Workload) bool { return w.Name == c.workload })]
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			store := interrupted{cancel: cancel, kind: c.kind, at: c.at, calls: &calls}
+			run := &bench.Run{Store: store, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
+			if _, err := run.Do(ctx, w, w.Ops(data.Len()), nil, nil); !errors.Is(err, context.Canceled) || calls != c.calls {
+				t.Errorf("error %v after %d calls, want %v after %d", err, calls, context.Canceled, c.calls)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := bench.Generate(ctx, data.Shape(), 1, nil); d != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("Generate returns %v, want %v", err, context.Canceled)
 	}
 }

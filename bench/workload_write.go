@@ -43,7 +43,7 @@ func (r *Run) replaceDB(w Workload) error {
 		return err
 	}
 	var err error
-	if r.db, err = r.Store.Open(r.newDir(), r.options(w)); err != nil {
+	if r.db, err = r.Store.Open(r.ctx, r.newDir(), r.options(w)); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	return nil
@@ -59,6 +59,9 @@ func overwrite(r *Run, _ Workload, ops int) error {
 		r.expect(n-ops, func(i int) int { return ops + i })
 	}
 	for i := max(0, ops-n); i < ops; i++ {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		last[i%n] = i
 	}
 	for _, i := range last {
@@ -78,7 +81,7 @@ func (r *Run) put(n int, order, content func(i int) int) error {
 	batch := Batch(batchLen)
 	fill(batch, 0)
 	return r.write(n, func() {
-		for at := 0; at < n; at += batchLen {
+		for at := 0; at < n && r.ctx.Err() == nil; at += batchLen {
 			fill(batch, at)
 		}
 	}, func(w *worker) error {
@@ -87,6 +90,7 @@ func (r *Run) put(n int, order, content func(i int) int) error {
 			if err := w.timed(func() error { return w.session.Put(batch) }); err != nil {
 				return err
 			}
+			r.count(len(batch))
 		}
 		return nil
 	})
@@ -132,6 +136,10 @@ func (r *Run) putBulk(n int, order, content func(i int) int) error {
 	fill, batch := r.filler(n, order, content), Batch(batchLen)
 	entities := func(yield func(edm.Entity, error) bool) {
 		for at := 0; at < n; at += batchLen {
+			if err := r.ctx.Err(); err != nil {
+				yield(edm.Entity{}, err)
+				return
+			}
 			for _, e := range fill(batch, at) {
 				if !yield(e, nil) {
 					return
@@ -268,7 +276,7 @@ func (r *Run) copyAgain(w Workload) error {
 	if r.dir, err = r.copied(w.Start); err != nil {
 		return err
 	}
-	if r.db, err = r.Store.Open(r.dir, r.options(w)); err != nil {
+	if r.db, err = r.Store.Open(r.ctx, r.dir, r.options(w)); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	return nil
@@ -301,7 +309,7 @@ func reopen(r *Run, wl Workload, ops int) error {
 		var mem runtime.MemStats
 		runtime.ReadMemStats(&mem)
 		wall, cpu := time.Now(), CPUTime()
-		if r.db, err = r.Store.Open(r.dir, r.options(wl)); err != nil {
+		if r.db, err = r.Store.Open(r.ctx, r.dir, r.options(wl)); err != nil {
 			return fmt.Errorf("reopen: %w", err)
 		}
 		var f Fold

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -27,7 +28,7 @@ func (badgerStore) Describe() string {
 func (badgerStore) HasLog() bool { return true }
 
 // Open implements bench.Store.
-func (badgerStore) Open(dir string, o bench.Options) (bench.DB, error) {
+func (badgerStore) Open(_ context.Context, dir string, o bench.Options) (bench.DB, error) {
 	opts := badger.DefaultOptions(dir).
 		WithLogger(nil).
 		WithSyncWrites(o.Durable).

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -32,7 +33,7 @@ func (boltStore) HasLog() bool { return false }
 const boltFile, boltBucket = "bolt.db", "entities"
 
 // Open implements bench.Store.
-func (boltStore) Open(dir string, o bench.Options) (bench.DB, error) {
+func (boltStore) Open(_ context.Context, dir string, o bench.Options) (bench.DB, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

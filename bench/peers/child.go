@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (j *job) run() ([]results.Result, error) {
 		CacheBytes: j.CacheMiB << 20, Evict: evict,
 	}
 	if j.Workload == "" {
-		return nil, r.Prepare(start, j.Prepared)
+		return nil, r.Prepare(context.Background(), start, j.Prepared)
 	}
 	if j.Prepared != "" {
 		r.Prepared = map[bench.Start]string{start: j.Prepared}
@@ -126,7 +127,7 @@ func profile(r *bench.Run, w bench.Workload, ops int, name string) error {
 		return err
 	}
 	var started error
-	_, err = r.Do(w, ops, func() { started = pprof.StartCPUProfile(f) }, pprof.StopCPUProfile)
+	_, err = r.Do(context.Background(), w, ops, func() { started = pprof.StartCPUProfile(f) }, pprof.StopCPUProfile)
 	return errors.Join(err, started, f.Close())
 }
 
@@ -136,11 +137,13 @@ const merged = "/until=merged"
 // measure runs w and returns its cost: until the last operation, and of workloads that
 // write also until everything is flushed and merged.
 func (j *job) measure(r *bench.Run, w bench.Workload, ops int) ([]results.Result, error) {
-	r.Init()
+	if err := r.Init(context.Background()); err != nil {
+		return nil, err
+	}
 	m := newMemory()
 	var begin, end usage
 	var rss int64
-	res, err := r.Do(w, ops, func() {
+	res, err := r.Do(context.Background(), w, ops, func() {
 		begin = currentUsage()
 		m.start()
 	}, func() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -32,7 +33,7 @@ func (levelStore) HasLog() bool { return true }
 const keptTables = 1000
 
 // Open implements bench.Store.
-func (levelStore) Open(dir string, o bench.Options) (bench.DB, error) {
+func (levelStore) Open(_ context.Context, dir string, o bench.Options) (bench.DB, error) {
 	options := &opt.Options{
 		BlockCacheCapacity:     int(o.CacheBytes),
 		WriteBuffer:            int(o.LogBytes),

@@ -56,6 +56,7 @@ static int lmdb_get(MDB_txn *txn, MDB_dbi dbi, char *key, size_t n, MDB_val *val
 import "C"
 
 import (
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -93,7 +94,7 @@ func lmdbError(rc C.int) error {
 }
 
 // Open implements bench.Store.
-func (lmdbStore) Open(dir string, o bench.Options) (bench.DB, error) {
+func (lmdbStore) Open(_ context.Context, dir string, o bench.Options) (bench.DB, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

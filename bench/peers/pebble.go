@@ -28,7 +28,7 @@ func (pebbleStore) Describe() string {
 func (pebbleStore) HasLog() bool { return true }
 
 // Open implements bench.Store.
-func (pebbleStore) Open(dir string, o bench.Options) (bench.DB, error) {
+func (pebbleStore) Open(_ context.Context, dir string, o bench.Options) (bench.DB, error) {
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	options := &pebble.Options{

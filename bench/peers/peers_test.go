@@ -222,7 +222,7 @@ func TestUnknownWorkload(t *testing.T) {
 func TestIdleTime(t *testing.T) {
 	const most, tries = 20 * time.Millisecond, 200
 	for _, store := range engines {
-		db, err := store.Open(t.TempDir(), bench.Options{CacheBytes: 16 << 20, LogBytes: 16 << 20})
+		db, err := store.Open(t.Context(), t.TempDir(), bench.Options{CacheBytes: 16 << 20, LogBytes: 16 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}

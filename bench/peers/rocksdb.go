@@ -42,6 +42,7 @@ static void rocks_put_all(rocksdb_writebatch_t *b, const char *buf, const size_t
 import "C"
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -70,7 +71,7 @@ func (rocksStore) Describe() string {
 func (rocksStore) HasLog() bool { return true }
 
 // Open implements bench.Store. It never frees the options: one process opens few databases.
-func (rocksStore) Open(dir string, o bench.Options) (bench.DB, error) {
+func (rocksStore) Open(_ context.Context, dir string, o bench.Options) (bench.DB, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"math"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,11 +38,19 @@ comparisons.`,
 			if err != nil {
 				return usagef("%v", err)
 			}
+			names, err := splitList("--only", only)
+			if err != nil {
+				return err
+			}
+			chosen, err := choose(shape, s.Len(), names)
+			if err != nil {
+				return err
+			}
 			temp, err := os.MkdirTemp(dir, "tablerock-bench-")
 			if err != nil {
 				return hint.With(err, "give the directory with --dir, or set TMPDIR")
 			}
-			err = a.measure(cmd, &bench.Run{Store: bench.Tablerock{}, Data: bench.NewDataset(s, seed), Dir: temp, Seed: seed}, shape, only)
+			err = a.measure(cmd.Context(), chosen, s, &bench.Run{Store: bench.Tablerock{}, Dir: temp, Seed: seed})
 			return errors.Join(err, os.RemoveAll(temp))
 		},
 	}
@@ -57,27 +67,31 @@ comparisons.`,
 // maxDurableOps limits the operations of each writer that waits for the disk.
 const maxDurableOps = 2000
 
-// measure runs the workloads and prints one line for each.
-func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) error {
-	names, err := splitList("--only", only)
+// measure generates a table for r, runs the workloads on it and prints one line for each.
+func (a *app) measure(ctx context.Context, chosen []bench.Workload, s bench.Shape, r *bench.Run) error {
+	var done atomic.Int64
+	watch := func(name, unit string) (end func()) {
+		done.Store(0)
+		return a.newBar(name, 0).Counts(unit).Watch(func() (rows, bytes int64) { return done.Load(), 0 })
+	}
+	end := watch("generate", "entities")
+	var err error
+	r.Data, err = bench.Generate(ctx, s, r.Seed, &done)
+	end()
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(shape, r.Data.Len(), names)
-	if err != nil {
-		return err
-	}
+	r.Written = &done
 	var list []output.Record
 	for _, w := range chosen {
-		if err := cmd.Context().Err(); err != nil {
-			return err
-		}
 		a.note("measuring %s", w.Name)
 		ops := w.Ops(r.Data.Len())
 		if w.Durable {
 			ops = min(ops, maxDurableOps*w.Parallel)
 		}
-		res, err := r.Do(w, ops, nil, nil)
+		end := watch(w.Name, "entities written")
+		res, err := r.Do(ctx, w, ops, nil, nil)
+		end()
 		if err != nil {
 			return err
 		}

@@ -108,9 +108,9 @@ func (b *Bar) Set(rows, bytes int64) {
 	b.bar.SetCurrent(bytes)
 }
 
-// Watch shows the bytes that done returns, which it calls at each Interval. The function that
-// it returns ends that and removes the bar.
-func (b *Bar) Watch(done func() int64) (end func()) {
+// Watch shows the rows and bytes that done returns, which it calls at each Interval. The
+// function that it returns ends that and removes the bar.
+func (b *Bar) Watch(done func() (rows, bytes int64)) (end func()) {
 	if b == nil {
 		return func() {}
 	}
@@ -124,7 +124,7 @@ func (b *Bar) Watch(done func() int64) (end func()) {
 			case <-stop:
 				return
 			case <-tick.C:
-				b.Set(0, done())
+				b.Set(done())
 			}
 		}
 	})

@@ -55,7 +55,7 @@ func (e *Env) checkpoint(ctx context.Context, db *engine.DB, dest string) error 
 		return err
 	}
 	before := bytesIn(dest) // an error of Checkpoint if there is any
-	end := e.Bytes("checkpoint", s.SSTableBytes+s.WALBytes).Watch(func() int64 { return bytesIn(dest) })
+	end := e.Bytes("checkpoint", s.SSTableBytes+s.WALBytes).Watch(func() (rows, bytes int64) { return 0, bytesIn(dest) })
 	err = db.Checkpoint(ctx, filepath.ToSlash(dest))
 	end()
 	state := "nothing is copied"

@@ -61,9 +61,9 @@ func (e *Env) compact(ctx context.Context, db *engine.DB) error {
 	if err != nil {
 		return err
 	}
-	end := e.Bytes("compact", before.SSTableBytes+before.WALBytes).Watch(func() int64 {
+	end := e.Bytes("compact", before.SSTableBytes+before.WALBytes).Watch(func() (rows, bytes int64) {
 		s, _ := db.Stats() // it fails only if db is closed
-		return s.CompactionBytesRead - before.CompactionBytesRead
+		return 0, s.CompactionBytesRead - before.CompactionBytesRead
 	})
 	err = db.Compact(ctx)
 	end()
