@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestLoadReturnsErrorOfSequence ends sequences by errors that have another meaning if the database
@@ -49,6 +53,34 @@ func TestLoadReturnsErrorOfContext(t *testing.T) {
 	}
 	if s, err := db.Stats(); err != nil || s.DiskFull {
 		t.Errorf("the disk is full: %v; error %v", s.DiskFull, err)
+	}
+}
+
+// TestLoadEndsWithinPart ends ctx when the first file of an install is created, whose entities are all
+// collected. The other files are not written.
+func TestLoadEndsWithinPart(t *testing.T) {
+	fsys, files := errorfs.Wrap(vfs.NewMem(), nil), 0
+	db := mustCreate(t, manual(fsys))
+	ctx, cancel := context.WithCancel(t.Context())
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
+			files++
+			cancel()
+		}
+		return nil
+	})
+	random, list := rand.NewChaCha8([32]byte{}), make([]edm.Entity, 1000) // of 16 files
+	for i := range list {
+		value := make([]byte, 1000)
+		_, _ = random.Read(value)
+		list[i] = edm.Entity{
+			Key:        edm.Key{Partition: "p", Row: fmt.Sprintf("%06d", len(list)-i)},
+			Properties: edm.Properties{{Name: "B", Value: edm.Binary(value)}},
+		}
+	}
+	result, err := db.Load(ctx, table, sequence(list), engine.LoadOptions{})
+	if !errors.Is(err, context.Canceled) || result.Entities != 0 || files != 1 {
+		t.Errorf("%d entities, %v, %d files, want none, %v and one file", result.Entities, err, files, context.Canceled)
 	}
 }
 

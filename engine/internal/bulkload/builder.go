@@ -68,8 +68,13 @@ func (b *builder) build(p *part) error {
 		p.sort()
 	}
 	for i := range p.rows {
-		if !p.sorted && i%rowsAhead == 0 {
-			b.readAhead(p, p.rows[i:min(i+rowsAhead, len(p.rows))])
+		if i%rowsAhead == 0 {
+			if b.ctx.Err() != nil {
+				return b.ctx.Err()
+			}
+			if !p.sorted {
+				b.readAhead(p, p.rows[i:min(i+rowsAhead, len(p.rows))])
+			}
 		}
 		r := &p.rows[i]
 		entry := p.entry(r)
