@@ -52,29 +52,36 @@ func (c *ShapeCache) set(props edm.Properties) *shapeSet {
 // Find returns the shape of props if it is cached, and nil otherwise. Properties
 // that are null are not part of a shape.
 func (c *ShapeCache) Find(props edm.Properties) *Shape {
+	s, _ := c.find(props)
+	return s
+}
+
+// find is Find. Without a shape it returns the set that the shape would be in.
+func (c *ShapeCache) find(props edm.Properties) (*Shape, *shapeSet) {
 	if s := c.last.Load(); s != nil && s.Matches(props) {
-		return s
+		return s, nil
 	}
 	set := c.set(props)
 	for i := range set.ways {
 		if s := set.ways[i].Load(); s != nil && s.Matches(props) {
 			c.last.Store(s)
-			return s
+			return s, nil
 		}
 	}
-	return nil
+	return nil, set
 }
 
 // Of returns the shape of props from the cache, or makes and caches it. The names
 // in props must be legal and distinct. A shape of more than MaxProperties, which no row
 // has, is not cached, and serves for its Len only.
 func (c *ShapeCache) Of(props edm.Properties) *Shape {
-	if s := c.Find(props); s != nil {
+	s, set := c.find(props)
+	if s != nil {
 		return s
 	}
-	s := NewShape(props)
+	s = NewShape(props)
 	if len(s.fields) <= MaxProperties {
-		c.add(s, c.set(props))
+		c.add(s, set)
 	}
 	return s
 }
@@ -97,10 +104,13 @@ func (c *ShapeCache) Sorted(buf *edm.Properties, props edm.Properties, s *Shape)
 	}
 	known := s.sorted.Load()
 	if known == nil {
-		known = c.sort(props, s)
-		s.sorted.Store(known)
-	}
-	if known.shape == nil {
+		order := s.sortedOrder()
+		if order == nil {
+			s.sorted.Store(&alreadySorted)
+			return props, s
+		}
+		known = &sortedShape{order: order}
+	} else if known.shape == nil {
 		return props, s
 	}
 	dst := (*buf)[:0]
@@ -113,23 +123,26 @@ func (c *ShapeCache) Sorted(buf *edm.Properties, props edm.Properties, s *Shape)
 		dst = append(dst, props[i])
 	}
 	*buf = slices.Delete(dst, 0, values)
+	if known.shape == nil {
+		known.shape = c.Of(*buf)
+		s.sorted.Store(known)
+	}
 	return *buf, known.shape
 }
 
-// sort returns what Sorted remembers of s, the shape of props.
-func (c *ShapeCache) sort(props edm.Properties, s *Shape) *sortedShape {
+// sortedOrder returns the indexes of the properties of s in the order of their names, nil if s is
+// in that order.
+func (s *Shape) sortedOrder() []uint8 {
 	order := make([]uint8, len(s.fields))
 	for i := range order {
 		order[i] = uint8(i)
 	}
 	byName := func(i, j uint8) int { return edm.Compare(s.fields[i].name, s.fields[j].name) }
 	if slices.IsSortedFunc(order, byName) {
-		return &alreadySorted
+		return nil
 	}
 	slices.SortFunc(order, byName)
-	props = appendValues(nil, props)
-	slices.SortFunc(props, func(a, b edm.Property) int { return edm.Compare(a.Name, b.Name) })
-	return &sortedShape{c.Of(props), order}
+	return order
 }
 
 // appendValues appends the properties of props that are not null to dst.
