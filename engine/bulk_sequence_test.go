@@ -39,17 +39,19 @@ func TestLoadReturnsErrorOfSequence(t *testing.T) {
 }
 
 // TestLoadReturnsErrorOfContext ends ctx with a cause of its own. Load must return the error of ctx, as
-// Apply does.
+// Apply does, and not ask for another entity.
 func TestLoadReturnsErrorOfContext(t *testing.T) {
 	db := mustCreate(t, manual(vfs.NewMem()))
 	ctx, cancel := context.WithCancelCause(t.Context())
+	n := 0
 	_, err := db.Load(ctx, table, func(yield func(edm.Entity, error) bool) {
-		for more := true; more; more = yield(entity("p", "r", 1, 1), nil) {
-			cancel(syscall.ENOSPC)
+		cancel(syscall.ENOSPC)
+		for more := true; more; n++ {
+			more = yield(entity("p", "r", 1, 1), nil)
 		}
 	}, engine.LoadOptions{})
-	if err != context.Canceled {
-		t.Errorf("Load returned %v, want %v", err, context.Canceled)
+	if err != context.Canceled || n != 1 {
+		t.Errorf("Load returned %v after %d entities, want %v after the first", err, n, context.Canceled)
 	}
 	if s, err := db.Stats(); err != nil || s.DiskFull {
 		t.Errorf("the disk is full: %v; error %v", s.DiskFull, err)

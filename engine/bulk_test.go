@@ -456,7 +456,7 @@ func TestLoadRefusesAsApply(t *testing.T) {
 		"large":           large,
 	} {
 		_, want := db.Apply(t.Context(), table, store.InsertOrReplace(e))
-		good := entity("p", "good", 1, 10)
+		good := edm.Entity{Key: edm.Key{Partition: "p", Row: "good"}, Properties: many.Properties[:edm.MaxProperties]}
 		result, err := db.Load(t.Context(), table, sequence([]edm.Entity{good, good, e, good}), engine.LoadOptions{})
 		var got, applied *store.OpError
 		if !errors.As(err, &got) || !errors.As(want, &applied) || got.Err.Error() != applied.Err.Error() ||
