@@ -173,6 +173,12 @@ func (m *model) visible(lower, upper []byte, snap uint64) []string {
 func (m *model) checkScans(lower, upper []byte, snap uint64) {
 	m.t.Helper()
 	want := m.visible(lower, upper, snap)
+	passed := m.table.Passed()
+	for _, key := range want {
+		if v, _ := m.at(key, snap); v.kind == codec.KindDelete {
+			passed += 2
+		}
+	}
 	it := m.table.NewIterator(IterOptions{Lower: lower, Upper: upper, Snapshot: snap})
 	i := 0
 	for ok := it.SeekGE(nil); ok; ok = it.Next() {
@@ -185,6 +191,9 @@ func (m *model) checkScans(lower, upper []byte, snap uint64) {
 	if i != len(want) {
 		m.t.Fatalf("forward [%q, %q) at %d: %d rows, want %d", lower, upper, snap, i, len(want))
 	}
+	if it.Next() || it.Prev() {
+		m.t.Fatalf("forward [%q, %q): a move from the end to %q", lower, upper, it.Key())
+	}
 	for ok := it.SeekLT(nil); ok; ok = it.Prev() {
 		i--
 		if i < 0 {
@@ -195,8 +204,14 @@ func (m *model) checkScans(lower, upper []byte, snap uint64) {
 	if i != 0 {
 		m.t.Fatalf("backward [%q, %q) at %d: %d rows missing", lower, upper, snap, i)
 	}
+	if it.Next() || it.Prev() {
+		m.t.Fatalf("backward [%q, %q): a move from the end to %q", lower, upper, it.Key())
+	}
 	if err := it.Close(); err != nil || it.Valid() || it.Err() != nil {
 		m.t.Fatalf("Close = %v, Valid = %t", err, it.Valid())
+	}
+	if got := m.table.Passed(); got != passed {
+		m.t.Fatalf("[%q, %q) at %d: scans in both directions passed %d tombstones in all, want %d", lower, upper, snap, got, passed)
 	}
 }
 
