@@ -441,6 +441,14 @@ func TestLoadRefusesAsApply(t *testing.T) {
 	for i := range 17 {
 		large.Properties = append(large.Properties, edm.Property{Name: fmt.Sprint("P", i), Value: edm.Binary(make([]byte, 64<<10))})
 	}
+	// Strings count twice their encoding, and so do names.
+	text := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}}
+	names := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}}
+	for i := range edm.MaxProperties {
+		text.Properties = append(text.Properties, edm.Property{Name: fmt.Sprint("P", i), Value: edm.String(strings.Repeat("x", 2200))})
+		name := fmt.Sprintf("P%0*d", edm.MaxNameUnits-1, i)
+		names.Properties = append(names.Properties, edm.Property{Name: name, Value: edm.String(strings.Repeat("x", 1850))})
+	}
 	for name, e := range map[string]edm.Entity{
 		"key":             {Key: edm.Key{Partition: "a/b", Row: "r"}},
 		"row":             {Key: edm.Key{Partition: "a", Row: "\xff"}},
@@ -454,6 +462,8 @@ func TestLoadRefusesAsApply(t *testing.T) {
 		"many":            many,
 		"most":            most,
 		"large":           large,
+		"text":            text,
+		"names":           names,
 	} {
 		_, want := db.Apply(t.Context(), table, store.InsertOrReplace(e))
 		good := edm.Entity{Key: edm.Key{Partition: "p", Row: "good"}, Properties: many.Properties[:edm.MaxProperties]}
