@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,10 +23,12 @@ func TestNext(t *testing.T) {
 	}{
 		{nil, ""},
 		{syscall.EIO, ""},
-		{fmt.Errorf("write: %w", syscall.ENOSPC), "free space"},
+		{fmt.Errorf("write: %w", syscall.ENOSPC), "free space on that disk and try again"},
+		{fmt.Errorf("apply: %w", store.ErrNoSpace), "free space on that disk and try again"},
 		{fmt.Errorf("%w: grow: %w", store.ErrOutcomeUnknown, syscall.ENOSPC), "free space on that disk, and check"},
 		{fmt.Errorf("%w: sync: %w", store.ErrOutcomeUnknown, syscall.EIO), "check whether"},
 		{fmt.Errorf("open: %w", syscall.EMFILE), "each sstable of the database is one"},
+		{fmt.Errorf("open: %w", syscall.ENFILE), "each sstable of the database is one"},
 		{fmt.Errorf("%w: create: %w", store.ErrOutcomeUnknown, syscall.EMFILE), "is one, and check whether the write is stored before you repeat it"},
 		{fmt.Errorf("preallocate: %w", syscall.EFBIG), "raise the limit of the size of a file"},
 		{fmt.Errorf("mkdir: %w", syscall.EROFS), "make this one writable"},
@@ -34,9 +37,16 @@ func TestNext(t *testing.T) {
 		{&remote.Error{Status: 404}, "check that this is the address of a Table server"},
 		{&remote.Error{Status: 404, Code: "InvalidUri"}, ""},
 		{&remote.Error{Status: 500}, ""},
+		{&remote.Error{Status: 500, Code: "InternalError"}, "try again later"},
+		{&remote.Error{Status: 501, Code: "NotImplemented"}, ""},
 		{Local(fmt.Errorf("%w: dial", store.ErrUnavailable)), "repeat the command: when that server has ended"},
 		{Local(fmt.Errorf("%w: %w", store.ErrUnavailable, &remote.Error{Status: 503})), "try again later"},
 		{Local(fmt.Errorf("%w: cut", store.ErrOutcomeUnknown)), lookFirst},
+		{Repeatable(fmt.Errorf("%w: cut", store.ErrOutcomeUnknown)), ""},
+		{Repeatable(fmt.Errorf("apply: %w", store.ErrNoSpace)), "free space on that disk and try again"},
+		{fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, context.Canceled), ""},
+		{Interrupted(fmt.Errorf("copy: %w", context.Canceled), "nothing is copied"), "nothing is copied"},
+		{Interrupted(syscall.ENOSPC, "nothing is copied"), "free space on that disk and try again"},
 		{fmt.Errorf("%w: %w", &remote.Error{Status: 408}, store.ErrOutcomeUnknown), lookFirst},
 		{fmt.Errorf("%w: %w", &remote.Error{Status: 403, Code: "AuthenticationFailed"}, fs.ErrPermission), "check the account, its key or the SAS"},
 		{fmt.Errorf("%w: %w", &remote.Error{Status: 403, Code: "AuthorizationPermissionMismatch"}, fs.ErrPermission), "the SAS or the role does not allow this"},
