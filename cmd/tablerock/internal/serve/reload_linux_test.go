@@ -111,8 +111,12 @@ func TestReloadPipes(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(data, 0o700), os.RemoveAll(name), syscall.Mkfifo(name, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.certificate("127.0.0.1"); err == nil || !strings.Contains(err.Error(), name+" is a pipe, not a regular file") {
+		_, err := c.certificate("127.0.0.1")
+		if err == nil || !strings.Contains(err.Error(), name+" is a pipe, not a regular file") {
 			t.Errorf("at the start, with a pipe as %s: %v", name, err)
+		}
+		if usage := new(UsageError); errors.As(err, &usage) == c.SelfSigned {
+			t.Errorf("the error %v is one of usage: %v, want it for a pipe that a flag names", err, !c.SelfSigned)
 		}
 	}
 }
