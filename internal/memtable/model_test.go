@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sort"
 	"testing"
 
@@ -58,6 +59,7 @@ type model struct {
 	ready bool
 	seq   uint64
 	snaps []uint64 // registered snapshots, ascending
+	it    Iterator // of checkScans, used again
 }
 
 func newModel(t testing.TB, imageBytes int) *model {
@@ -179,7 +181,8 @@ func (m *model) checkScans(lower, upper []byte, snap uint64) {
 			passed += 2
 		}
 	}
-	it := m.table.NewIterator(IterOptions{Lower: lower, Upper: upper, Snapshot: snap})
+	it := &m.it
+	it.Init(m.table, IterOptions{Lower: lower, Upper: upper, Snapshot: snap})
 	i := 0
 	for ok := it.SeekGE(nil); ok; ok = it.Next() {
 		if i == len(want) {
@@ -248,16 +251,18 @@ func (m *model) walk(rnd *rand.Rand, lower, upper []byte, snap uint64, steps int
 		case op == 0 || !ok && op < 10:
 			key := m.bound(rnd)
 			what = fmt.Sprintf("SeekGE(%q)", key)
-			ok = it.SeekGE(key)
 			at = sort.SearchStrings(rows, string(key))
+			ok = it.SeekGE(key)
+			clear(key) // it belongs to the caller
 		case op == 1 || !ok:
 			key := m.bound(rnd)
 			what = fmt.Sprintf("SeekLT(%q)", key)
-			ok = it.SeekLT(key)
 			at = len(rows) - 1
 			if key != nil {
 				at = sort.SearchStrings(rows, string(key)) - 1
 			}
+			ok = it.SeekLT(key)
+			clear(key)
 		case op < 13:
 			what, ok = "Next", it.Next()
 			at++
@@ -271,6 +276,11 @@ func (m *model) walk(rnd *rand.Rand, lower, upper []byte, snap uint64, steps int
 		if ok {
 			m.checkAt(it, rows[at], snap)
 		}
+	}
+	err := it.Close()
+	if err != nil || it.Valid() || it.t != nil || it.o.Lower != nil || it.o.Upper != nil || it.from != nil || it.dirFrom != nil ||
+		!reflect.ValueOf(it.row).IsZero() {
+		m.t.Fatalf("Close = %v, and the iterator refers to rows: %+v", err, it)
 	}
 }
 
