@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -156,4 +157,28 @@ func TestSpanAfterFailure(t *testing.T) {
 	}
 	v.Unref()
 	h.finish()
+}
+
+// TestNewerThan compares spans of runs. A compaction writes older versions to a run with a greater
+// number, but in a higher tier.
+func TestNewerThan(t *testing.T) {
+	source := func(tier uint32, run uint64) *Source {
+		return &Source{ssts: []*runs.SST{{Meta: manifest.File{Tier: tier, Run: run}}}}
+	}
+	for _, c := range []struct {
+		tier, otherTier uint32
+		run, otherRun   uint64
+		want            bool
+	}{
+		{0, 0, 5, 4, true},
+		{0, 0, 4, 5, false},
+		{0, 0, 5, 5, false},
+		{0, 1, 4, 5, true},
+		{1, 0, 5, 4, false},
+		{manifest.BottomTier, 1, 5, 4, false},
+	} {
+		if got := source(c.tier, c.run).NewerThan(source(c.otherTier, c.otherRun)); got != c.want {
+			t.Errorf("run %d of tier %d is newer than run %d of tier %d: %v, want %v", c.run, c.tier, c.otherRun, c.otherTier, got, c.want)
+		}
+	}
 }
