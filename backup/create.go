@@ -373,10 +373,7 @@ func removeScratch(fsys vfs.FS, dir string) error {
 		return errors.New("the path of the directory is empty")
 	}
 	names, err := fsys.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, name := range names {
