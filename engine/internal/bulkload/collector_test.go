@@ -12,6 +12,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
+func newCollector(m *memory, parts chan *part, install int64) *collector {
+	return &collector{
+		ctx: context.Background(), o: &Options{ID: 16, Shapes: new(codec.ShapeCache), InstallBytes: install},
+		memory: m, parts: parts, shapes: make(map[*codec.Shape]uint32),
+	}
+}
+
 // TestSequenceEndsWithPart ends sequences in order with the entity that completes a part, and with
 // the next one. Without the end of its piece, the builder would discard what it has.
 func TestSequenceEndsWithPart(t *testing.T) {
@@ -19,10 +26,7 @@ func TestSequenceEndsWithPart(t *testing.T) {
 		const install = 1 << 20
 		m := newMemory(install)
 		parts := make(chan *part, partsAhead)
-		c := &collector{
-			ctx: context.Background(), o: &Options{ID: 16, Shapes: new(codec.ShapeCache), InstallBytes: install},
-			memory: m, parts: parts, shapes: make(map[*codec.Shape]uint32),
-		}
+		c := newCollector(m, parts, install)
 		value := edm.Binary(make([]byte, 1000))
 		n, last := 0, -1
 		err := c.collect(func(yield func(edm.Entity, error) bool) {
@@ -73,10 +77,7 @@ func TestRowsOfParts(t *testing.T) {
 		}
 		m := newMemory(install)
 		parts := make(chan *part, entities)
-		c := &collector{
-			ctx: context.Background(), o: &Options{ID: 16, Shapes: new(codec.ShapeCache), InstallBytes: install},
-			memory: m, parts: parts, shapes: make(map[*codec.Shape]uint32),
-		}
+		c := newCollector(m, parts, install)
 		err := c.collect(func(yield func(edm.Entity, error) bool) {
 			for _, e := range list {
 				if !yield(e, nil) {
