@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/internal/arena"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
@@ -34,9 +35,9 @@ func newStored() *storedGroup { return storedGroups.Get().(*storedGroup) }
 // free releases s, which may be nil.
 func (s *storedGroup) free() {
 	if s != nil && max(cap(s.bytes), cap(s.apart), cap(s.unit)) <= maxStoredBytes {
-		cache.Poison(s.bytes)
-		cache.Poison(s.apart)
-		cache.Poison(s.unit)
+		arena.Poison(s.bytes)
+		arena.Poison(s.apart)
+		arena.Poison(s.unit)
 		s.bytes, s.rest = s.bytes[:0], nil
 		storedGroups.Put(s)
 	}

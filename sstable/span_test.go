@@ -488,7 +488,7 @@ func selectColumns(
 			want = append(want, next())
 		}
 		compareColumns(t, &c, want, func() {
-			if g.IntN(4) == 0 { // values of blocks that are not pinned change (cache.Poison)
+			if g.IntN(4) == 0 { // values of blocks that are not pinned change (arena.Poison)
 				it.r.o.Cache.Drop(it.r.o.CacheDB, it.r.o.Number)
 			}
 		})

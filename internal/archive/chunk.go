@@ -37,7 +37,7 @@ type Chunk struct {
 // Close frees the memory and closes the files of p.
 func (p *Chunk) Close() error {
 	if p.memory != nil {
-		p.memory.Free()
+		p.memory.Free(int(p.Bytes))
 	}
 	var err error
 	for _, f := range p.files {

@@ -72,8 +72,9 @@ func (m *Memory) Bytes() []byte {
 	return m.bytes
 }
 
-// Free releases the memory. A second call does nothing.
-func (m *Memory) Free() {
+// Free releases the memory, of which the first used bytes may have been written: a build that
+// fills freed memory with poison fills no more. A second call does nothing.
+func (m *Memory) Free(used int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.bytes
@@ -85,7 +86,7 @@ func (m *Memory) Free() {
 		m.mapping = nil
 		return
 	}
-	fillPoison(b)
+	Poison(b[:min(used, len(b))])
 }
 
 // Populate makes the memory from off to end resident and keeps its contents, if the system can.
@@ -100,16 +101,16 @@ func (m *Memory) Populate(off, end int) {
 	}
 }
 
-// Idle declares the contents unneeded but keeps the memory for later use. Until the
-// next write to a page, the system may reclaim it if it is short of memory. Builds
-// with the race detector or the tag poison fill the memory with poison.
-func (m *Memory) Idle() {
+// Idle declares the contents unneeded but keeps the memory for later use. Until the next
+// write to a page, the system may reclaim it if it is short of memory. Builds with the race
+// detector or the tag poison fill the first used bytes with poison, as Free does.
+func (m *Memory) Idle(used int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mapping != nil {
 		adviseFree(m.bytes)
 	}
-	fillPoison(m.bytes)
+	Poison(m.bytes[:min(used, len(m.bytes))])
 }
 
 // poison fills freed memory in a build with the race detector or the tag poison: a later read

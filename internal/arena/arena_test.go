@@ -28,8 +28,8 @@ func TestMemory(t *testing.T) {
 			if want := canMap && n >= minMapped; (m.mapping != nil) != want {
 				t.Errorf("mapped = %t, want %t", m.mapping != nil, want)
 			}
-			m.Free()
-			m.Free()
+			m.Free(n)
+			m.Free(n)
 			if m.Bytes() != nil {
 				t.Error("bytes after Free")
 			}
@@ -50,10 +50,10 @@ func TestFreePoisons(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := m.Bytes()
-	m.Free()
+	m.Free(40)
 	for i, c := range b {
-		if want := byte(poison); poisonFreed && c != want {
-			t.Fatalf("byte %d is %#x, want %#x", i, c, want)
+		if want := i < 40 && poisonFreed; (c == poison) != want {
+			t.Fatalf("byte %d is %#x; poison: %t", i, c, want)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestReuseIdleMemory(t *testing.T) {
 		}
 		b := m.Bytes()
 		b[0], b[n-1] = 1, 2
-		m.Idle()
+		m.Idle(n)
 		if poisonFreed && (b[0] != poison || b[n-1] != poison) {
 			t.Errorf("n=%d: idle memory holds %#x and %#x, want poison", n, b[0], b[n-1])
 		}
@@ -78,8 +78,8 @@ func TestReuseIdleMemory(t *testing.T) {
 				t.Fatalf("n=%d: byte %d is %d after it was written", n, i, b[i])
 			}
 		}
-		m.Free()
-		m.Idle() // does nothing after Free
+		m.Free(n)
+		m.Idle(n) // does nothing after Free
 	}
 }
 
@@ -90,7 +90,7 @@ func TestFreeConcurrently(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(m.Free)
+		wg.Go(func() { m.Free(minMapped) })
 	}
 	wg.Wait()
 	if m.Bytes() != nil {
@@ -113,7 +113,7 @@ func BenchmarkTouch(b *testing.B) {
 				for i := 0; i < len(p); i += 4096 {
 					p[i] = 1
 				}
-				m.Free()
+				m.Free(n)
 			}
 		})
 	}

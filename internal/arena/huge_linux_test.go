@@ -38,7 +38,7 @@ func TestHugeAdvice(t *testing.T) {
 		}
 		check("first huge page of memory", m.Bytes(), false)
 		check("memory", m.Bytes()[HugeSlabBytes:], want)
-		m.Free()
+		m.Free(0)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestPopulateChoosesPages(t *testing.T) {
 				t.Errorf("page at %d with huge pages preferred %t: flags %v", off, want, flags)
 			}
 		}
-		m.Free()
+		m.Free(0)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestPopulateMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Free()
+	defer m.Free(0)
 	for at := HugeSlabBytes; at < 8*HugeSlabBytes; at += HugeSlabBytes {
 		m.Populate(at, at+HugeSlabBytes)
 	}
@@ -110,7 +110,7 @@ func TestPopulateMeasures(t *testing.T) {
 		for at := HugeSlabBytes; at < 8*HugeSlabBytes; at += HugeSlabBytes {
 			m.Populate(at, at+HugeSlabBytes)
 		}
-		m.Idle()
+		m.Idle(0)
 	}
 	if after := costs(); after != before {
 		t.Errorf("costs are %v after pages that were resident, %v before", after, before)
@@ -154,7 +154,7 @@ func TestPopulate(t *testing.T) {
 	if b[20<<20] != 7 || b[20<<20+1] != 0 {
 		t.Error("the contents have changed")
 	}
-	m.Free()
+	m.Free(0)
 	m.Populate(0, size) // does nothing
 }
 

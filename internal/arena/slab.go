@@ -78,10 +78,9 @@ func pop(list *[][]byte) (b []byte) {
 }
 
 // FreeSlab returns a slab of Slab or HugeSlab. Its pages go to the system and its address
-// range to a later call of the same function.
+// range to a later call of the same function. The caller has filled what it used with Poison.
 func FreeSlab(b []byte) {
 	if !canMap {
-		fillPoison(b)
 		return // the garbage collector frees it
 	}
 	dropPages(b)

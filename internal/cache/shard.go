@@ -3,6 +3,8 @@ package cache
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/internal/arena"
 )
 
 const (
@@ -454,7 +456,7 @@ func (s *shard) recycle(e *entry) {
 // it as long as its file is open, and must not keep the block.
 // +checklocks:s.mu
 func (s *shard) recycleLocked(e *entry) {
-	Poison(e.buf)
+	arena.Poison(e.buf)
 	if e.chunk != 0 {
 		s.space.free(e.chunk - 1)
 		e.buf, e.chunk = nil, 0

@@ -37,7 +37,7 @@ func benchLog(b *testing.B, key func(n int) (string, string), random bool) (imag
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(mem.Free)
+	b.Cleanup(func() { mem.Free(0) })
 	image = mem.Bytes()[:0]
 	for i := range benchEntries {
 		n := i

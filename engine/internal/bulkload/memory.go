@@ -68,6 +68,6 @@ func (m *memory) put(chunks []*chunk) {
 // free frees all chunks, which must be given back.
 func (m *memory) free() {
 	for range m.made {
-		(<-m.spare).memory.Free()
+		(<-m.spare).memory.Free(chunkBytes)
 	}
 }

@@ -153,11 +153,12 @@ func (s *Segment) Unref() {
 
 // Free frees the memory of a segment without a Ref.
 func (s *Segment) Free() {
+	used := int(max(s.Tail(), s.resident))
 	if s.pool == nil {
-		s.memory.Free()
+		s.memory.Free(used)
 		return
 	}
-	s.pool.put(s.memory, s.resident)
+	s.pool.put(s.memory, s.resident, used)
 }
 
 // maxShapeBytes limits the memory of Segment.shapes.

@@ -37,18 +37,18 @@ func (s *spareMemory) take(n int64) (m *arena.Memory, resident int64, err error)
 	return m, 0, nil
 }
 
-// put keeps or frees memory that take returned, of which a part is resident. It may be called
-// after close.
-func (s *spareMemory) put(m *arena.Memory, resident int64) {
+// put keeps or frees memory that take returned, of which a part is resident and the first used
+// bytes may have been written. It may be called after close.
+func (s *spareMemory) put(m *arena.Memory, resident int64, used int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		m.Free()
+		m.Free(used)
 		return
 	}
-	m.Idle()
+	m.Idle(used)
 	if s.kept != nil {
-		s.kept.Free()
+		s.kept.Free(0) // it is idle
 	}
 	s.kept, s.resident = m, resident
 }
@@ -59,7 +59,7 @@ func (s *spareMemory) close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	if s.kept != nil {
-		s.kept.Free()
+		s.kept.Free(0)
 		s.kept = nil
 	}
 }

@@ -16,8 +16,8 @@ func TestSpareMemory(t *testing.T) {
 	must(t, "take", err)
 	second, _, err := s.take(size)
 	must(t, "take", err)
-	s.put(first, 1)
-	s.put(second, 2)
+	s.put(first, 1, size)
+	s.put(second, 2, size)
 	if first.Bytes() != nil {
 		t.Error("the first of two is kept, want it freed for the second")
 	}
@@ -29,12 +29,12 @@ func TestSpareMemory(t *testing.T) {
 	if again, resident, err := s.take(size); err != nil || again != second || resident != 2 {
 		t.Errorf("took %p with %d resident bytes, %v, want the memory put back, %p, with 2", again, resident, err, second)
 	}
-	s.put(second, 2)
+	s.put(second, 2, size)
 	s.close()
 	if second.Bytes() != nil {
 		t.Error("kept after close")
 	}
-	s.put(other, 0)
+	s.put(other, 0, size/2)
 	if other.Bytes() != nil {
 		t.Error("put after close and kept")
 	}

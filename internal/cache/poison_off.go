@@ -1,6 +1,0 @@
-//go:build !race && !poison
-
-package cache
-
-// Poison does nothing in this build.
-func Poison([]byte) {}
