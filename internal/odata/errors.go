@@ -70,7 +70,7 @@ func quote(s []byte) string { return strconv.Quote(shorten(s)) }
 // textForms describes the valid text of each type.
 var textForms = [...]string{
 	edm.TypeString:   "an Edm.String is valid UTF-8",
-	edm.TypeBinary:   "an Edm.Binary is base64 with padding, on one line, with zero trailing bits",
+	edm.TypeBinary:   "an Edm.Binary is base64 with padding and zero trailing bits",
 	edm.TypeBoolean:  "an Edm.Boolean is true or false",
 	edm.TypeInt32:    "an Edm.Int32 is a whole number from -2147483648 to 2147483647",
 	edm.TypeInt64:    "an Edm.Int64 is a whole number from -9223372036854775808 to 9223372036854775807",
