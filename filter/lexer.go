@@ -147,9 +147,12 @@ func quotedValue(s string, t edm.Type) (edm.Value, bool) {
 	return edm.String(s), true
 }
 
-// ParseDateTime parses the text of a DateTime in a filter. Clients compare with the year 1,
-// their minimum, although the store has no time before 1601: all such times give one value.
+// ParseDateTime parses the text of a DateTime in a filter. Beside the forms of edm.ParseTicks it
+// accepts a date alone and a time without seconds, as the service does: the Ruby client sends
+// a date alone. Clients compare with the year 1, their minimum, although the store has no time
+// before 1601: all such times give one value.
 func ParseDateTime(s string) (edm.Value, bool) {
+	s = completeTime(s)
 	t, err := edm.ParseTicks(s)
 	if err == nil {
 		return edm.DateTime(t), true
@@ -159,6 +162,19 @@ func ParseDateTime(s string) (edm.Value, bool) {
 		return edm.DateTime(edm.MinTicks - 1), true
 	}
 	return edm.Value{}, false
+}
+
+// completeTime adds the time to a date alone, and the seconds to a time of hours and minutes,
+// with an offset or none. It returns any other text as it is.
+func completeTime(s string) string {
+	const date, minutes = len("2006-01-02"), len("2006-01-02T15:04")
+	switch {
+	case len(s) == date, len(s) > date && strings.IndexByte("Z+-", s[date]) >= 0:
+		return s[:date] + "T00:00:00" + s[date:]
+	case len(s) == minutes, len(s) > minutes && strings.IndexByte("Z+-", s[minutes]) >= 0:
+		return s[:minutes] + ":00" + s[minutes:]
+	}
+	return s
 }
 
 // minus returns the token of a negative number, or of the sign alone.
