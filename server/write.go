@@ -98,7 +98,8 @@ func parseETag(values []string) (edm.ETag, error) {
 func conditionOf(method string, h *headers) (edm.ETag, error) {
 	switch {
 	case len(h.ifNoneMatch) > 0 && len(h.ifMatch) > 0:
-		return "", problem.Bad(problem.CodeInvalidInput, "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time.")
+		return "", problem.Bad(problem.CodeInvalidInput, "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time. "+
+			"Please specify either one of the headers or none of them.")
 	case len(h.ifNoneMatch) > 0:
 		return "", problem.Bad(problem.CodeInvalidInput, "If-None-Match HTTP header cannot be specified for "+method+" operations.")
 	case len(h.ifMatch) > 0:
