@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -183,6 +184,42 @@ func TestConditions(t *testing.T) {
 	}
 	requests = append(requests, testRequest{name: "DELETE without", method: "DELETE", path: "/People(PartitionKey='a',RowKey='1')", want: invalid})
 	sendAll(t, requests)
+}
+
+// TestETagForms replaces an entity whose ETag has another form than the server's. The legacy
+// .NET client writes seven digits with nometadata.
+func TestETagForms(t *testing.T) {
+	w := newPeopleServer(t)
+	put := func(etag string) (result, next string) {
+		r := testRequest{method: "PUT", path: "/People(PartitionKey='a',RowKey='1')", body: "{}", headers: etag}
+		raw, res := w.exchange(r.bytes(w))
+		return outcome(raw, res), res.Header.Get("Etag")
+	}
+	w.clock.at.Store(testTime.Add(time.Second + 120*time.Millisecond).UnixNano()) // its text has two digits
+	for _, c := range []struct {
+		name, want string
+		form       func(edm.Ticks) string
+	}{
+		{"lower case", "204", func(at edm.Ticks) string { return strings.ReplaceAll(at.String(), ":", "%3a") }},
+		{"not escaped", "204", edm.Ticks.String},
+		{"seven digits", "204", func(at edm.Ticks) string { return url.QueryEscape(at.Time().Format("2006-01-02T15:04:05.0000000Z")) }},
+		{"another time", "412 UpdateConditionNotSatisfied", func(at edm.Ticks) string { return (at + 1).String() }},
+		{"before 1601", "412 UpdateConditionNotSatisfied", func(at edm.Ticks) string { return "1600" + at.String()[4:] }},
+	} {
+		w.clock.at.Add(int64(time.Second))
+		_, etag := put("")
+		text, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(etag, `W/"datetime'`), `'"`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := edm.ParseTicks(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := put(`If-Match: W/"datetime'` + c.form(at) + "'\"\r\n"); got != c.want {
+			t.Errorf("%s of %s: %s, want %s", c.name, etag, got, c.want)
+		}
+	}
 }
 
 // TestETagOfDeletedEntity uses the ETag of a deleted entity on a new one with the same key.

@@ -56,24 +56,39 @@ func actionOf(kind store.OpKind) sharedkey.Action {
 	return sharedkey.DeleteEntity
 }
 
-// isETagTime reports whether text, what follows the beginning of an ETag of the service,
-// has a time and the end of such an ETag.
-func isETagTime(text string) bool {
-	text, ok := strings.CutSuffix(text, `'"`)
-	plain, err := url.PathUnescape(text)
+// etagStart is the beginning of every ETag of the service. A time and `'"` follow.
+const etagStart = `W/"datetime'`
+
+// timeETag returns the ETag of the time in text, which begins with etagStart. It reports false
+// if text is not an ETag of the service. Stores compare ETags as text, and the service compares
+// times: with nometadata, clients make ETags of Timestamps, and the legacy .NET client writes
+// seven digits of the fraction.
+func timeETag(text string) (etag edm.ETag, ok bool) {
+	escaped, ok := strings.CutSuffix(text[len(etagStart):], `'"`)
+	plain, err := url.PathUnescape(escaped)
 	if !ok || err != nil {
-		return false
+		return "", false
 	}
-	var outside *edm.Error // a time nevertheless
-	_, err = edm.ParseTicks(plain)
-	return err == nil || errors.As(err, &outside)
+	t, err := edm.ParseTicks(plain)
+	var outside *edm.Error
+	switch {
+	case errors.As(err, &outside): // a time nevertheless, of no entity
+		return edm.ETag(text), true
+	case err != nil:
+		return "", false
+	}
+	return t.ETag(), true
 }
 
 // parseETag parses an If-Match header.
 func parseETag(values []string) (edm.ETag, error) {
 	text := strings.TrimSpace(strings.Join(values, ","))
-	if after, ok := strings.CutPrefix(text, `W/"datetime'`); ok && len(values) == 1 && !isETagTime(after) {
-		return "", problem.ErrConditionNotMet
+	if strings.HasPrefix(text, etagStart) && len(values) == 1 {
+		etag, ok := timeETag(text)
+		if !ok {
+			return "", problem.ErrConditionNotMet
+		}
+		return etag, nil
 	}
 	quoted, weak := strings.CutPrefix(text, `W/"`)
 	if !weak {
