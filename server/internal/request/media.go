@@ -70,6 +70,7 @@ func LevelOf(format string, accept []string) (odata.Level, error) {
 		case err != nil:
 		case kind == "application/json":
 			text, ok := params["odata"]
+			text = strings.ToLower(text)
 			level, known := levelNames[text]
 			switch {
 			case known:

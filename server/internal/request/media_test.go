@@ -21,6 +21,7 @@ func TestLevelOf(t *testing.T) {
 		{[]string{"application/json; odata=fullmetadata"}, odata.Full, nil},
 		{[]string{"application/json", "application/json; odata=fullmetadata"}, odata.Full, nil},
 		{[]string{"text/html, application/json;odata=nometadata;q=0.5"}, odata.None, nil},
+		{[]string{"Application/JSON;OData=NoMetadata"}, odata.None, nil},
 		{[]string{"application/json;odata=verbose"}, odata.None, ErrVerbose},
 		{[]string{"application/atom+xml"}, odata.None, ErrAtom},
 		{[]string{"application/atom+xml,application/xml"}, odata.None, ErrAtom},
