@@ -153,6 +153,21 @@ func TestBodies(t *testing.T) {
 	sendAll(t, requests)
 }
 
+// TestByteOrderMark sends bodies that are valid but for a byte order mark before them.
+func TestByteOrderMark(t *testing.T) {
+	w := newPeopleServer(t)
+	for _, r := range []testRequest{
+		{method: "POST", path: "/Tables", body: `{"TableName":"Orders"}`, want: "201"},
+		{method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2"}`, want: "201"},
+		{method: "PUT", path: "/People(PartitionKey='a',RowKey='3')", body: `{}`, want: "204"},
+	} {
+		r.body = "\ufeff" + r.body
+		if got := outcome(w.exchange(r.bytes(w))); got != r.want {
+			t.Errorf("%s %s: %s, want %s", r.method, r.path, got, r.want)
+		}
+	}
+}
+
 // TestContentTypes sends bodies with unsupported media types.
 func TestContentTypes(t *testing.T) {
 	var requests []testRequest

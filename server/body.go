@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,10 @@ func (x *exchange) readBody() error {
 	_ = x.r.Body.Close()
 	return nil
 }
+
+// json returns the body without a byte order mark, which editors and Windows PowerShell write
+// at the start of files. The service skips it.
+func (x *exchange) json() []byte { return bytes.TrimPrefix(x.body.Bytes, []byte(byteOrderMark)) }
 
 // bodyProblem returns the problem of a body that could not be read, and notes in x.left that
 // the client disconnected.

@@ -22,7 +22,7 @@ func (x *exchange) createTable() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	name, err := odata.ParseTable(x.body.Bytes)
+	name, err := odata.ParseTable(x.json())
 	if err != nil {
 		return err
 	}

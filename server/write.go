@@ -185,7 +185,7 @@ func (x *exchange) write() error {
 		return err
 	}
 	op := store.Op{Kind: kind}
-	refusal, err := x.parseWrite(&op, &x.command, &h, x.body.Bytes)
+	refusal, err := x.parseWrite(&op, &x.command, &h, x.json())
 	if err != nil {
 		return err
 	}
