@@ -12,7 +12,7 @@ import (
 
 // Checkpoint creates a database in dest with everything acknowledged so far. Reads
 // and writes continue meanwhile. dest must not exist or be empty, and is a path
-// with slashes. Checkpoint links sstables without reading them, so Verify finds their
+// with slashes, not inside a database (fs.ErrInvalid). Checkpoint links sstables without reading them, so Verify finds their
 // damage, or copies them if dest is on another file system, and then damage is a
 // store.ErrCorrupt. It copies the log, and writes the manifest last, so a checkpoint
 // that did not finish is not a database; remove it before the next try.

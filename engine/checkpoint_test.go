@@ -152,6 +152,16 @@ func TestCheckpointRefusals(t *testing.T) {
 	if err := db.Checkpoint(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "the path of the directory is empty") {
 		t.Errorf("without a path: %v", err)
 	}
+	check(t, "MkdirAll", disk.MkdirAll("db/empty"))
+	before = treeOf(t, disk, "/")
+	for _, dest := range []string{"db/copy", "db/empty", "/db/deep/copy", "other/../db/copy", "db/../db/./copy/"} {
+		if err := db.Checkpoint(t.Context(), dest); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "db, which is a database") {
+			t.Errorf("into %s: %v, want %v with the directory of the database", dest, err, fs.ErrInvalid)
+		}
+		if after := treeOf(t, disk, "/"); after != before {
+			t.Fatalf("after a refused checkpoint into %s the files were\n%s and are\n%s", dest, before, after)
+		}
+	}
 	check(t, "MkdirAll", disk.MkdirAll("empty"))
 	check(t, "Checkpoint", db.Checkpoint(t.Context(), "empty"))
 	check(t, "Close", db.Close())

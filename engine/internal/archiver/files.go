@@ -33,7 +33,7 @@ func (a *Archiver) Link(files []manifest.File) error {
 		m.NextFile = max(m.NextFile, files[i].Number+1)
 	}
 	dir := a.loadDir(f.MaxSeq)
-	err := checkpoint.Prepare(a.o.FS, dir)
+	err := checkpoint.Make(a.o.FS, dir)
 	if err == nil {
 		err = checkpoint.Write(context.Background(), a.o.FS, a.o.Dir, dir, nil, &m)
 	}

@@ -19,11 +19,24 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Prepare makes the directory of a checkpoint, which must not exist or be empty.
+// Prepare makes the directory of a checkpoint, which must not exist or be empty, and must not be
+// inside a database: there it is lost when the database is removed or replaced.
 func Prepare(fsys vfs.FS, dest string) error {
 	if dest == "" {
 		return errors.New("the path of the directory is empty")
 	}
+	// Stat follows links in the path of the directory. The loop ends at "..", which is not inside path.Dir("..").
+	for dir := path.Clean(dest); path.Base(dir) != ".." && dir != path.Dir(dir); {
+		dir = path.Dir(dir)
+		if _, err := fsys.Stat(path.Join(dir, filename.Manifest)); err == nil {
+			return fmt.Errorf("%w: it is inside %s, which is a database", fs.ErrInvalid, dir)
+		}
+	}
+	return Make(fsys, dest)
+}
+
+// Make is Prepare for a directory that may be inside a database.
+func Make(fsys vfs.FS, dest string) error {
 	names, err := fsys.List(dest)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -41,6 +41,9 @@ interruption or an error, remove DEST before the next try.`,
 			if errors.Is(err, fs.ErrExist) {
 				return hint.With(err, "name a directory that is empty or does not exist")
 			}
+			if errors.Is(err, fs.ErrInvalid) {
+				return e.Usage("%v; name a directory elsewhere", err)
+			}
 			if err == nil {
 				e.Note("copied %s to %s", e.Dir(), args[0])
 			}
