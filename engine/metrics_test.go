@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -206,4 +210,32 @@ func (w lineWriter) Write(b []byte) (int, error) {
 	default:
 	}
 	return len(b), nil
+}
+
+// TestIdleLogOnFullDisk has an idle log whose end the manifest cannot list. A full disk is a warning.
+func TestIdleLogOnFullDisk(t *testing.T) {
+	for cause, level := range map[error]string{syscall.ENOSPC: "WARN", syscall.EIO: "ERROR"} {
+		synctest.Test(t, func(t *testing.T) {
+			var logged bytes.Buffer
+			o := manual(errorfs.Wrap(vfs.NewMem(), nil))
+			o.Testing.Manual = false
+			o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			db := mustCreate(t, o)
+			apply(t, db, store.Insert(entity("p", "r", 1, 10)))
+			o.FS.(*errorfs.FS).SetRule(func(op vfs.Op) *errorfs.Fault {
+				if op.Kind == "create" && path.Base(op.Name) == "MANIFEST.tmp" {
+					return &errorfs.Fault{Err: cause}
+				}
+				return nil
+			})
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if want := "level=" + level + ` msg="listing the end of the idle log in the manifest failed"`; strings.Count(logged.String(), "level=") != 1 ||
+				!strings.Contains(logged.String(), want) {
+				t.Errorf("after %v the log is\n%swant one line, with %s", cause, &logged, want)
+			}
+			o.FS.(*errorfs.FS).SetRule(nil)
+			check(t, "Close", db.Close())
+		})
+	}
 }

@@ -2,11 +2,13 @@
 package idleseal
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 )
 
 const (
@@ -74,7 +76,11 @@ func (s *Sealer) list(writes uint64) {
 			return
 		}
 		if err := s.List(); err != nil {
-			s.Logger.Error("listing the end of the idle log in the manifest failed", "cause", err)
+			level := slog.LevelError
+			if space.NoSpace(err) {
+				level = slog.LevelWarn // the next manifest lists it
+			}
+			s.Logger.Log(context.Background(), level, "listing the end of the idle log in the manifest failed", "cause", err)
 		}
 	})
 }
