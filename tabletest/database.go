@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -24,6 +25,7 @@ const cacheBytes = 4 << 20
 // those of a database of package engine, and a snapshot is a copy of the file system, which
 // shares the contents of the files until they are written.
 type database struct {
+	t          testing.TB
 	name       string
 	options    engine.Options // without FS
 	clock      *clock
@@ -47,7 +49,14 @@ type clock struct {
 
 // read reads the time for a write, in the goroutine of the write. The database asks for the time
 // in the background too, while a test may change what now returns.
-func (c *clock) read() { c.at.Store(int64(edm.TicksOf(c.now()))) }
+func (c *clock) read() error {
+	now := c.now()
+	c.at.Store(int64(edm.TicksOf(now)))
+	if edm.TicksOf(now) > edm.MaxTicks {
+		return fmt.Errorf("the clock of WithTimestamps is at %s, and Timestamps end with the year 9999: set it to an earlier time", now.Format(time.RFC3339))
+	}
+	return nil
+}
 
 // Now returns the time.
 func (c *clock) Now() time.Time {
@@ -72,12 +81,22 @@ func (c *clock) issued(results []store.Result) {
 }
 
 // newDatabase returns an empty database.
-func newDatabase(name string, now func() time.Time) (*database, error) {
-	d := &database{name: name, clock: &clock{now: now}}
+func newDatabase(t testing.TB, name string, now func() time.Time) (*database, error) {
+	d := &database{t: t, name: name, clock: &clock{now: now}}
 	d.options = engine.Options{SegmentBytes: smallestSegment, Cache: engine.NewCache(cacheBytes)}
 	d.options.Testing.Clock = d.clock
-	d.clock.read()
+	if err := d.clock.read(); err != nil {
+		return nil, err
+	}
 	return d, d.open(vfs.NewMem())
+}
+
+// readClock reads the clock for a write. A time without a Timestamp fails the test: the database refuses
+// the write, but a client gets a 503 that does not say why, and tries again.
+func (d *database) readClock() {
+	if err := d.clock.read(); err != nil {
+		d.t.Errorf("tabletest: %v", err)
+	}
 }
 
 // open replaces the current database by that in fs.
@@ -125,13 +144,13 @@ func (d *database) Close() error {
 
 // CreateTable implements store.Store.
 func (d *database) CreateTable(ctx context.Context, table string) error {
-	d.clock.read()
+	d.readClock()
 	return d.current.Load().CreateTable(ctx, table)
 }
 
 // DeleteTable implements store.Store.
 func (d *database) DeleteTable(ctx context.Context, table string) error {
-	d.clock.read()
+	d.readClock()
 	return d.current.Load().DeleteTable(ctx, table)
 }
 
@@ -157,7 +176,7 @@ func (d *database) Query(ctx context.Context, table string, q store.Query) store
 
 // Apply implements store.Store.
 func (d *database) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
-	d.clock.read()
+	d.readClock()
 	results, err := d.current.Load().Apply(ctx, table, ops...)
 	d.clock.issued(results)
 	return results, err
@@ -170,7 +189,7 @@ func (d *database) TableMeta(ctx context.Context, table string) ([]byte, error) 
 
 // SetTableMeta implements store.Store.
 func (d *database) SetTableMeta(ctx context.Context, table string, meta []byte) error {
-	d.clock.read()
+	d.readClock()
 	return d.current.Load().SetTableMeta(ctx, table, meta)
 }
 
@@ -181,6 +200,6 @@ func (d *database) AccountMeta(ctx context.Context) ([]byte, error) {
 
 // SetAccountMeta implements store.Store.
 func (d *database) SetAccountMeta(ctx context.Context, meta []byte) error {
-	d.clock.read()
+	d.readClock()
 	return d.current.Load().SetAccountMeta(ctx, meta)
 }

@@ -81,7 +81,8 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.now = 
 // WithTimestamps sets the clock of the Timestamps of entities, and so of their ETags. A
 // Timestamp is the time of the clock, or later than the previous one by 100 ns, if the clock
 // did not advance. The creation of a table takes Timestamps, too. now is called when New begins
-// and once for each write, by the goroutine that writes, which is that of the request.
+// and once for each write, by the goroutine that writes, which is that of the request. A time
+// after the year 9999 fails the test.
 func WithTimestamps(now func() time.Time) Option { return func(o *options) { o.timestamps = now } }
 
 // WithFaults makes requests fail by rules. The same seed gives the same failures: see
@@ -100,7 +101,7 @@ func New(t testing.TB, opts ...Option) *Server {
 		set(o)
 	}
 	t.Cleanup(func() { o.log.print(t) })
-	db, err := newDatabase(o.account, o.timestamps)
+	db, err := newDatabase(t, o.account, o.timestamps)
 	if err != nil {
 		t.Fatalf("tabletest: %v", err)
 	}

@@ -99,6 +99,8 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
+func (f *failing) Errorf(format string, args ...any) { f.said += fmt.Sprintf(format, args...) }
+
 // end ends the test.
 func (f *failing) end() {
 	for i := len(f.cleanups) - 1; i >= 0; i-- {
@@ -109,17 +111,46 @@ func (f *failing) end() {
 // TestNewFails checks that New fails the test for invalid options, and leaves no
 // goroutine.
 func TestNewFails(t *testing.T) {
-	f := &failing{TB: t}
-	func() {
-		defer func() {
-			if recover() != f {
-				t.Error("New returns")
-			}
+	for want, option := range map[string]tabletest.Option{
+		"mine":                    tabletest.WithAccount("mine", "no base64"),
+		"is at 10000-01-01T00:00": tabletest.WithTimestamps(func() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }),
+	} {
+		f := &failing{TB: t}
+		func() {
+			defer func() {
+				if recover() != f {
+					t.Error("New returns")
+				}
+			}()
+			tabletest.New(f, option)
 		}()
-		tabletest.New(f, tabletest.WithAccount("mine", "no base64"))
-	}()
-	if !strings.Contains(f.said, "mine") || strings.Contains(f.said, "no base64") {
-		t.Errorf("it says %q", f.said)
+		if !strings.Contains(f.said, want) || strings.Contains(f.said, "no base64") {
+			t.Errorf("it says %q", f.said)
+		}
+		f.end()
+	}
+}
+
+// TestTimestampsEnd lets the clock of a test pass the last Timestamp. The next write of each kind fails the test.
+func TestTimestampsEnd(t *testing.T) {
+	f := &failing{TB: t}
+	now := time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC)
+	s := tabletest.New(f, tabletest.WithTimestamps(func() time.Time { return now })).Store
+	if err := s.CreateTable(t.Context(), "Orders"); err != nil || f.said != "" {
+		t.Fatalf("CreateTable before the end: %v, and the test says %q", err, f.said)
+	}
+	now = now.Add(time.Hour)
+	for name, write := range map[string]func() error{
+		"CreateTable":    func() error { return s.CreateTable(t.Context(), "Others") },
+		"Apply":          func() error { _, err := s.Apply(t.Context(), "Orders", store.Insert(edm.Entity{})); return err },
+		"SetTableMeta":   func() error { return s.SetTableMeta(t.Context(), "Orders", []byte("meta")) },
+		"SetAccountMeta": func() error { return s.SetAccountMeta(t.Context(), []byte("meta")) },
+		"DeleteTable":    func() error { return s.DeleteTable(t.Context(), "Orders") },
+	} {
+		f.said = ""
+		if err := write(); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(f.said, "WithTimestamps is at 10000-01-01T00:00:00Z") {
+			t.Errorf("%s: %v, and the test says %q", name, err, f.said)
+		}
 	}
 	f.end()
 }
