@@ -38,6 +38,11 @@
 // removed one after the other during its compaction, and their consumed ranges take about a tenth
 // of the space. Statistics count the rest of a consumed file by the index of its groups.
 //
+// A reclaim of the space of deleted rows compacts all runs at once, because that frees space early:
+// it needs space for a file of each run, less what it drops. Where that ends the space, the reclaim
+// compacts the oldest runs first, as many at a time as there is space for, and writes their rows
+// more than once.
+//
 // # Loaded files
 //
 // A Load writes rows that are in no log, and Install adds its files as the newest run. Only the

@@ -228,6 +228,10 @@ func numbers(lists ...[]*runs.SST) (out []uint64) {
 	return out
 }
 
+// outputSlack is by how much a file can be larger than a quarter more than its target: a group of rows
+// can be larger than estimated.
+const outputSlack = 64 << 10
+
 // fullCompaction is a compaction of all files. It proceeds range by range. If flushes fill a tier
 // meanwhile, every second compaction is one of the tier.
 type fullCompaction struct {
@@ -240,6 +244,14 @@ type fullCompaction struct {
 	// a compaction that did not start at the least key continues there up to start.
 	from, start []byte
 	c           *compaction
+
+	// A reclaim begins with all runs. It keeps back the space that the two oldest need, or 0 if there
+	// is less. When it has no other space, few is set, and each pass over the keys compacts as many of
+	// the oldest runs as there is space for, up to newest, nil for all.
+	keep    int64
+	few     bool
+	newest  *runs.Run
+	passing bool // a pass has begun
 }
 
 func (f *fullCompaction) step(ctx context.Context) (done bool, err error) {
@@ -266,7 +278,33 @@ func (f *fullCompaction) ended() bool {
 		f.start = nil
 		return false
 	}
+	if f.from == nil && f.newest != nil {
+		f.newest, f.passing = nil, false
+		return false
+	}
 	return f.from == nil
+}
+
+// inputs returns the runs of l that a reclaim compacts next, and how much of the space there is for it.
+func (f *fullCompaction) inputs(l runs.List, space int64) (runs.List, int64) {
+	least := f.t.o.fileSize().MinShare()
+	least += least / 4
+	begins := !f.passing
+	if f.passing = true; begins && !f.few {
+		if f.keep = l.OldestWithin(0).CompactionSpace() + least; f.keep > space {
+			f.keep = 0
+		}
+	}
+	if f.keep > 0 && space-f.keep < least {
+		f.few, f.keep, f.start, begins = true, 0, f.from, true
+	}
+	if oldest := l.OldestWithin(space - least); f.few && begins && len(oldest) < len(l) {
+		f.newest = oldest[0]
+	}
+	if f.newest != nil {
+		l = l.FromRun(f.newest.Tier, f.newest.Number)
+	}
+	return l, space - f.keep
 }
 
 // next plans the next file and reports whether there is one.
@@ -289,17 +327,18 @@ func (f *fullCompaction) next() bool {
 		p = k.TierSince(f.since)
 	}
 	f.tier = p != nil
+	space := f.t.o.OutputLimit() - outputSlack
 	if p == nil {
+		if f.reclaim {
+			k.Runs, space = f.inputs(v.runs, space)
+		}
 		p = k.Full(f.from, skip)
 	}
 	if p == nil {
 		v.Unref()
 		return false
 	}
-	// A file may get a quarter larger than its target, and a group of rows larger than
-	// estimated.
-	const outputSlack = 64 << 10
-	p.FileBytes = min(p.FileBytes, max(f.t.o.fileSize().MinShare(), (f.t.o.OutputLimit()-outputSlack)/2))
+	p.FileBytes = min(p.FileBytes, max(f.t.o.fileSize().MinShare(), space/2))
 	f.c = f.t.newCompaction(v, snapshots, p)
 	f.c.inOrder = !f.tier
 	return true

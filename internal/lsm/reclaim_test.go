@@ -77,6 +77,72 @@ func TestOutputLimit(t *testing.T) {
 	h.finish()
 }
 
+// TestReclaimOfFewRuns reclaims the space of deleted rows that are in many runs, of which each has a file that is consumed in
+// part, on a disk with space for two of these files. The reclaim compacts the oldest runs first, unless all together have
+// little output.
+func TestReclaimOfFewRuns(t *testing.T) {
+	for _, c := range []struct {
+		runs, deleted int // of these rows
+		few           bool
+	}{{3, 10, false}, {12, 10, true}, {12, 1, false}} {
+		full, most := false, int64(0)
+		o := smallOptions()
+		o.FileBytes, o.TierRuns = 256<<10, 0
+		disk := vfs.NewMem()
+		o.OutputLimit = func() int64 {
+			if full {
+				return most - disk.Used()
+			}
+			return math.MaxInt64
+		}
+		h := newHarness(t, disk, o, 16)
+		const rows = 500 // of a run
+		for i := range c.runs - 1 {
+			for n := range rows {
+				h.put(n*c.runs+i, 1400)
+			}
+			h.flush()
+		}
+		deleted := 0
+		for n := range rows * c.runs {
+			if n%c.deleted == 0 {
+				h.write(testKey(n), "")
+				deleted++
+			}
+		}
+		h.flush()
+		before, version := disk.Used(), h.tree.Version()
+		least, need := version.runs.OldestWithin(0).CompactionSpace(), version.CompactionSpace()
+		version.Unref()
+		least += 150 << 10
+		if c.runs > 3 && need < 2*least {
+			t.Fatalf("%+v: all runs need %d bytes, two of them %d", c, need, least)
+		}
+		full, most = true, before+least
+		written := h.tree.Counters().CompactedBytes
+		job := h.tree.NewReclaim()
+		for done := false; !done; {
+			var err error
+			if done, err = job.Step(t.Context()); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			if n := disk.Used(); n > most {
+				t.Fatalf("%+v: the disk grew by %d bytes, it had %d", c, n-before, least)
+			}
+		}
+		written = h.tree.Counters().CompactedBytes - written
+		keys, _ := h.expect(h.seq)
+		if s := h.tree.Stats(); len(s.Tiers) > 1 || s.Entries != uint64(len(keys)) || disk.Used() > before-int64(deleted)*800 {
+			t.Errorf("%+v: %d entries in %d tiers and %d bytes are left of %d", c, s.Entries, len(s.Tiers), disk.Used(), before)
+		}
+		if few := written > 2*before; few != c.few {
+			t.Errorf("%+v: the reclaim wrote %d bytes, the files had %d", c, written, before)
+		}
+		h.check()
+		h.finish()
+	}
+}
+
 // TestOutputLimitIsExact has a disk without space for the output of a compaction. A flush, a move and a drop of files need
 // none. A compaction needs the bytes of its inputs beside the files that are consumed in part, and one file of a full
 // compaction needs a quarter more than its least target.

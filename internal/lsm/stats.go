@@ -1,9 +1,6 @@
 package lsm
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 )
@@ -126,13 +123,5 @@ func (c *compaction) count(files int) {
 	n.DroppedRows += c.decided[visibility.DropTable].Entries
 }
 
-// CompactionSpace estimates how many bytes a full compaction needs beside its inputs:
-// one file of each run is consumed in part, and its file is still on disk.
-func (v *Version) CompactionSpace() (n int64) {
-	for _, r := range v.runs {
-		if len(r.SSTs) > 0 {
-			n += slices.MaxFunc(r.SSTs, func(a, b *runs.SST) int { return cmp.Compare(a.Size, b.Size) }).Size
-		}
-	}
-	return n
-}
+// CompactionSpace estimates how many bytes a full compaction needs beside its inputs.
+func (v *Version) CompactionSpace() int64 { return v.runs.CompactionSpace() }

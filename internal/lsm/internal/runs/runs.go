@@ -103,6 +103,11 @@ func (l List) From(tier uint32) List {
 	return l[sort.Search(len(l), func(i int) bool { return l[i].Tier >= tier }):]
 }
 
+// FromRun returns the run of this tier and number, if it is there, and the older runs.
+func (l List) FromRun(tier uint32, number uint64) List {
+	return l[sort.Search(len(l), func(i int) bool { return l[i].Tier > tier || l[i].Tier == tier && l[i].Number <= number }):]
+}
+
 // Tier returns the runs of one tier, newest first.
 func (l List) Tier(n uint32) List {
 	runs := l.From(n)

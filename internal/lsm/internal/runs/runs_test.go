@@ -55,6 +55,32 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// TestOldestRuns takes as many of the oldest runs as there is space for a file of each, and finds them again by the newest of
+// them, also when that is gone.
+func TestOldestRuns(t *testing.T) {
+	l, err := New([]*SST{
+		sst(&File{Number: 1, Size: 100}, manifest.BottomTier, 0, "a", "b"), sst(&File{Number: 2, Size: 20}, 1, 9, "a", "b"),
+		sst(&File{Number: 3, Size: 5}, 1, 9, "c", "d"), sst(file(4), 0, 7, "a", "b"), sst(file(5), 0, 8, "a", "b"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for space, want := range map[int64]int{0: 2, 129: 2, 130: 3, 139: 3, 140: 4} {
+		if got := l.OldestWithin(space); len(got) != want || got[len(got)-1] != l.Bottom() {
+			t.Errorf("with space for %d bytes, %d runs, want %d", space, len(got), want)
+		}
+	}
+	for _, c := range []struct {
+		tier   uint32
+		number uint64
+		want   int
+	}{{0, 8, 4}, {0, 7, 3}, {0, 6, 2}, {1, 9, 2}, {1, 8, 1}, {manifest.BottomTier, 0, 1}} {
+		if got := l.FromRun(c.tier, c.number); len(got) != c.want {
+			t.Errorf("from run %d of tier %d: %d runs, want %d", c.number, c.tier, len(got), c.want)
+		}
+	}
+}
+
 // TestReferences replaces a list by one that shares a file with it.
 func TestReferences(t *testing.T) {
 	gone, kept, added := file(1), file(2), file(3)

@@ -28,6 +28,25 @@ func (l List) FileBytes() (n int64) {
 	return n
 }
 
+// CompactionSpace estimates how many bytes a compaction of all keys needs beside its inputs:
+// one file of each run is consumed in part, and its file is still on disk.
+func (l List) CompactionSpace() (n int64) {
+	for _, r := range l {
+		if len(r.SSTs) > 0 {
+			n += slices.MaxFunc(r.SSTs, func(a, b *SST) int { return cmp.Compare(a.Size, b.Size) }).Size
+		}
+	}
+	return n
+}
+
+// OldestWithin returns the oldest runs whose CompactionSpace is at most space, and at least two.
+func (l List) OldestWithin(space int64) List {
+	for len(l) > 2 && l.CompactionSpace() > space {
+		l = l[1:]
+	}
+	return l
+}
+
 // LiveBytes estimates the size of the rows that readers of the present see: that of the runs that
 // overlap no larger run, or more if entries above the bottom are known to hide nothing.
 func (l List) LiveBytes() (live int64) {
