@@ -226,7 +226,7 @@ func TestCreateReplacesTruncatedObjects(t *testing.T) {
 	}
 }
 
-// TestRestoreAt restores the newest backup up to a time, by id, and refuses others.
+// TestRestoreAt restores the newest backup up to a time, by id, and refuses others, and a directory inside a database.
 func TestRestoreAt(t *testing.T) {
 	e := newEnv(t)
 	r := e.open()
@@ -259,6 +259,14 @@ func TestRestoreAt(t *testing.T) {
 			t.Errorf("%+v restores %+v, %v; want %s", c.o, list, err, ids[c.want])
 		}
 		e.ok(removeAll(e.disk, "restored"))
+	}
+	before, err := vfs.Dump(e.disk, "/")
+	e.ok(err)
+	_, err = r.Restore(t.Context(), e.disk, "data/"+account+"/restored", backup.RestoreOptions{})
+	after, dumpErr := vfs.Dump(e.disk, "/")
+	e.ok(dumpErr)
+	if !errors.Is(err, fs.ErrInvalid) || before != after {
+		t.Errorf("a restore into a database: %v, want %v; changed files: %s", err, fs.ErrInvalid, cmp.Diff(before, after))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -41,7 +42,7 @@ const Restoring = ".restoring"
 
 // Restore makes dest a data directory with the databases of backups: a directory for each
 // account, as "tablerock serve --data" serves it. dest must not exist or be empty, otherwise
-// the error matches fs.ErrExist; the path has slashes.
+// the error matches fs.ErrExist, and not be inside a database (fs.ErrInvalid); the path has slashes.
 //
 // Restore works in a directory beside dest, verifies the databases there, and renames it as
 // the last step. After an error or a crash, dest does not exist or is empty, unless the crash
@@ -97,14 +98,17 @@ func (m *manifest) failed(err error) error {
 	return fmt.Errorf("restore account %s of %s: %w", m.Account, backupID(m.Time), err)
 }
 
-// checkEmpty returns an error unless dest does not exist or is an empty directory.
+// checkEmpty returns an error unless dest does not exist or is an empty directory, outside databases.
 func checkEmpty(fsys vfs.FS, dest string) error {
+	if dir := dbmanifest.Around(fsys, dest); dir != "" {
+		return fmt.Errorf("restore to %s: %w: it is inside %s, which is a database; name a directory elsewhere", dest, fs.ErrInvalid, dir)
+	}
 	info, err := fsys.Stat(dest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && !info.Dir {
-		err = fmt.Errorf("%w: it is a file", fs.ErrExist)
+		err = fmt.Errorf("%w: it is no directory", fs.ErrExist)
 	}
 	if err == nil {
 		names, listErr := fsys.List(dest)

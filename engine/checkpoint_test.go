@@ -162,8 +162,12 @@ func TestCheckpointRefusals(t *testing.T) {
 			t.Fatalf("after a refused checkpoint into %s the files were\n%s and are\n%s", dest, before, after)
 		}
 	}
-	check(t, "MkdirAll", disk.MkdirAll("empty"))
-	check(t, "Checkpoint", db.Checkpoint(t.Context(), "empty"))
+	check(t, "MkdirAll", disk.MkdirAll("project"))
+	writeFile(t, disk, "project/MANIFEST", []byte("of another program"))
+	for _, dest := range []string{"empty", "project/copy"} {
+		check(t, "MkdirAll", disk.MkdirAll(dest))
+		check(t, "Checkpoint", db.Checkpoint(t.Context(), dest))
+	}
 	check(t, "Close", db.Close())
 	if err := db.Checkpoint(t.Context(), "late"); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("after Close: %v, want %v", err, store.ErrClosed)

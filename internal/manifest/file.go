@@ -34,6 +34,19 @@ func Read(fs vfs.FS, dir string) (*Manifest, error) {
 	return m, nil
 }
 
+// Around returns the directory of a database that dir is inside of, "" if there is none. A file
+// that only has the name of a manifest does not count: other programs use it too.
+func Around(fs vfs.FS, dir string) string {
+	// Open follows the links in the path of the directory. The loop ends at "..", which is not inside path.Dir("..").
+	for dir = path.Clean(dir); path.Base(dir) != ".." && dir != path.Dir(dir); {
+		dir = path.Dir(dir)
+		if _, err := Read(fs, dir); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
 func read(f vfs.File) (*Manifest, error) {
 	size, err := f.Size()
 	if err != nil {

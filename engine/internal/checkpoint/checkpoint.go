@@ -25,12 +25,8 @@ func Prepare(fsys vfs.FS, dest string) error {
 	if dest == "" {
 		return errors.New("the path of the directory is empty")
 	}
-	// Stat follows links in the path of the directory. The loop ends at "..", which is not inside path.Dir("..").
-	for dir := path.Clean(dest); path.Base(dir) != ".." && dir != path.Dir(dir); {
-		dir = path.Dir(dir)
-		if _, err := fsys.Stat(path.Join(dir, filename.Manifest)); err == nil {
-			return fmt.Errorf("%w: it is inside %s, which is a database", fs.ErrInvalid, dir)
-		}
+	if dir := manifest.Around(fsys, dest); dir != "" {
+		return fmt.Errorf("%w: it is inside %s, which is a database", fs.ErrInvalid, dir)
 	}
 	return Make(fsys, dest)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -350,6 +351,9 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 	o.Progress = func(n, total int64) { show("", n, total) }
 	list, err := r.Restore(ctx, vfs.OS(), filepath.ToSlash(absolute), o)
 	done()
+	if errors.Is(err, fs.ErrInvalid) {
+		return e.Usage("%v", err)
+	}
 	if err != nil {
 		return of(src, err)
 	}
