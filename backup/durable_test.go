@@ -410,7 +410,7 @@ func TestLastTimestamp(t *testing.T) {
 }
 
 // TestRestoreToMountPoint restores to a directory that cannot be removed, as a mount point is:
-// Restore says so before it copies anything.
+// Restore says so before it copies anything. A directory that does not exist is not removed.
 func TestRestoreToMountPoint(t *testing.T) {
 	e := newEnv(t)
 	e.fill("a", 10)
@@ -429,6 +429,16 @@ func TestRestoreToMountPoint(t *testing.T) {
 	}
 	if _, err := e.disk.Stat("mounted" + backup.Restoring); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Stat of the unfinished restore: %v, want that there is none", err)
+	}
+	disk.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if strings.HasPrefix(op.Name, "readonly") && op.Kind != "read" && op.Kind != "stat" && op.Kind != "list" {
+			return &errorfs.Fault{Err: syscall.EROFS}
+		}
+		return nil
+	})
+	_, err = r.Restore(t.Context(), disk, "readonly/restored", backup.RestoreOptions{})
+	if !errors.Is(err, syscall.EROFS) || strings.Contains(err.Error(), "name a directory that does not exist") {
+		t.Errorf("Restore to a read-only file system returns %v, want EROFS without the next step for a mount point", err)
 	}
 }
 

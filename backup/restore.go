@@ -69,7 +69,11 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 		}
 	}
 	// Before the work, because the directory cannot be replaced if it is a mount point.
-	if err := fsys.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// A missing one cannot be removed from a read-only file system either: prepare says so.
+	if _, err = fsys.Stat(dest); err == nil {
+		err = fsys.Remove(dest)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("restore to %s: %w; name a directory that does not exist, as one in it", dest, err)
 	}
 	s := &restore{Repository: r, fs: fsys, dir: dest + Restoring, until: o.Until, progress: o.Progress}
