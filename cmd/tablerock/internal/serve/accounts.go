@@ -119,7 +119,7 @@ func (c *Config) readAccounts(ctx context.Context, name string) ([]account, erro
 	if err != nil {
 		return nil, hint.Input("--accounts-file", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+	if info.Mode().Perm()&0o077 != 0 && !info.IsDir() && runtime.GOOS != "windows" {
 		err := fmt.Errorf("--accounts-file %s: %w: users other than its owner can access it (mode %04o)", name, fs.ErrPermission, info.Mode().Perm())
 		return nil, hint.With(err, fmt.Sprintf("run \"chmod 600 %s\"", name))
 	}
