@@ -38,7 +38,11 @@ func (b *Backups) createFor(ctx context.Context, dest, account string, progress 
 		return b.create(ctx, w, dbs, progress)
 	}
 	list, err = b.create(ctx, w, dbs, progress)
-	b.note(list, err)
+	tried := len(dbs)
+	if ctx.Err() != nil { // the command was interrupted
+		tried = len(list)
+	}
+	b.note(tried, list)
 	return list, err
 }
 

@@ -245,7 +245,7 @@ func (b *Backups) backUpAll(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false // the server ends
 		}
-		b.note(list, err)
+		b.note(1, list)
 		if err == nil {
 			b.Log.Info("backup made", "account", one.Account, "backup", list[0].ID, "bytes", list[0].Bytes, "copied", list[0].CopiedBytes)
 			if _, err := b.writer.Prune(ctx, one.Account, b.Keep); err != nil && ctx.Err() == nil {
@@ -270,8 +270,8 @@ func (b *Backups) due(one Database) bool {
 	return time.Since(b.newest[one.Account]) >= b.Every
 }
 
-// note counts a backup.
-func (b *Backups) note(list []backup.Info, err error) {
+// note counts the backups of list, of as many accounts.
+func (b *Backups) note(accounts int, list []backup.Info) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, i := range list {
@@ -279,7 +279,5 @@ func (b *Backups) note(list []backup.Info, err error) {
 		b.copied += uint64(i.CopiedBytes)
 		b.newest[i.Account] = time.Now() // i.Time is later if the clock was ahead
 	}
-	if err != nil {
-		b.failed++
-	}
+	b.failed += uint64(accounts - len(list))
 }

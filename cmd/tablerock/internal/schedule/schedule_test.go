@@ -410,15 +410,27 @@ func TestArchiveAtEnd(t *testing.T) {
 	}
 }
 
-// TestMetrics writes the metrics of accounts with and without a backup, after a failed one.
+// TestMetrics writes the metrics of accounts with and without a backup, after two commands whose backups of both failed, and
+// one that was interrupted.
 func TestMetrics(t *testing.T) {
 	f := newFixture(t)
-	f.note(nil, io.ErrUnexpectedEOF)
+	for _, name := range []string{"one", "two"} {
+		if err := os.MkdirAll(filepath.Join(f.Data, ".backup-"+name, "foreign"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{t.Context(), t.Context(), interrupted} {
+		if list, err := f.createFor(ctx, f.Dir, "", func(string, int64, int64) {}); err == nil || len(list) > 0 {
+			t.Fatalf("createFor returns %+v and %v, want an error", list, err)
+		}
+	}
 	f.newest = map[string]time.Time{"one": time.Unix(1e9, 0), "two": {}}
 	var text strings.Builder
 	f.WriteMetrics(&text)
 	for _, line := range []string{
-		`tablerock_backup_made_total 0`, `tablerock_backup_failures_total 1`, `tablerock_backup_interval_seconds 3600`,
+		`tablerock_backup_made_total 0`, `tablerock_backup_failures_total 4`, `tablerock_backup_interval_seconds 3600`,
 		`tablerock_backup_last_success_timestamp_seconds{account="one"} 1000000000`,
 		`tablerock_backup_last_success_timestamp_seconds{account="two"} 0`,
 	} {
