@@ -130,7 +130,7 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 		case errors.Is(err, store.ErrCorrupt) && !errors.Is(w.repo.Check(ctx), store.ErrCorrupt): // else it is the marker
 			errs = append(errs, hint.With(err, "the database is damaged: "+hint.Next(err)))
 		case err != nil:
-			errs = append(errs, of(w.dir, err))
+			errs = append(errs, w.of(err))
 		default:
 			list = append(list, info)
 		}
@@ -158,7 +158,7 @@ type archive struct {
 
 func (a *archive) Put(ctx context.Context, name string, chunk io.Reader) error {
 	if err := a.w.repo.Check(ctx); err != nil {
-		return of(a.w.dir, err)
+		return a.w.of(err)
 	}
 	return a.Archive.Put(ctx, name, chunk)
 }
@@ -170,7 +170,7 @@ func (w *Writer) Fork(ctx context.Context, account, dir string) (bool, error) {
 	if errors.Is(err, store.ErrCorrupt) { // of the database: Fork ignores damaged backups
 		return forked, err
 	}
-	if err = of(w.dir, err); err != nil && hint.Next(err) == "" {
+	if err = w.of(err); err != nil && hint.Next(err) == "" {
 		err = hint.With(err, "see that the backup directory can be read")
 	}
 	return forked, err
@@ -180,16 +180,16 @@ func (w *Writer) Fork(ctx context.Context, account, dir string) (bool, error) {
 // moment, once it has those up to the sequence number last.
 func (w *Writer) PutMark(ctx context.Context, account, dir string, last uint64, at time.Time) error {
 	if err := w.repo.Check(ctx); err != nil {
-		return of(w.dir, err)
+		return w.of(err)
 	}
-	return of(w.dir, backup.PutMark(ctx, w.target, account, vfs.OS(), filepath.ToSlash(dir), last, at))
+	return w.of(backup.PutMark(ctx, w.target, account, vfs.OS(), filepath.ToSlash(dir), last, at))
 }
 
 // Reaches returns the last sequence number that backups and archive of the database of an
 // account in dir have.
 func (w *Writer) Reaches(ctx context.Context, account, dir string) (uint64, error) {
 	last, err := w.repo.Reaches(ctx, account, vfs.OS(), filepath.ToSlash(dir))
-	return last, of(w.dir, err)
+	return last, w.of(err)
 }
 
 // Newest returns the time of the newest backup of the database of an account in dir, in its
@@ -205,13 +205,22 @@ func (w *Writer) Newest(ctx context.Context, account, dir string) (time.Time, er
 			return i.Time, nil
 		}
 	}
-	return time.Time{}, of(w.dir, err)
+	return time.Time{}, w.of(err)
 }
 
 // Prune removes all but the newest backups of an account.
 func (w *Writer) Prune(ctx context.Context, account string, keep int) (backup.Pruned, error) {
 	p, err := w.repo.Prune(ctx, account, keep)
-	return p, of(w.dir, err)
+	return p, w.of(err)
+}
+
+// of is the function of, for a directory that was a backup directory when w was made.
+func (w *Writer) of(err error) error {
+	if errors.Is(err, backup.ErrNotBackup) {
+		return hint.With(&kindError{fmt.Errorf("%s: %w", w.dir, err), store.ErrNotDatabase},
+			"it was one when this process began: mount its volume again, or start with another directory")
+	}
+	return of(w.dir, err)
 }
 
 // of adds the directory and the next step to an error about a backup directory.

@@ -77,8 +77,8 @@ func TestDirectoryReplaced(t *testing.T) {
 	put := w.Archive("acct").Put(ctx, "00000000/chunk", strings.NewReader("chunk"))
 	mark := w.PutMark(ctx, "acct", filepath.Join(data, "acct"), 1, time.Now())
 	for i, err := range []error{create, prune, put, mark} {
-		if !errors.Is(err, backup.ErrNotBackup) {
-			t.Errorf("call %d: %v", i, err)
+		if next := hint.Next(err); !errors.Is(err, backup.ErrNotBackup) || !strings.Contains(next, "mount its volume again") {
+			t.Errorf("call %d: %v, and the next step is %q", i, err, next)
 		}
 	}
 	if list, err := other.repo.List(ctx, ""); err != nil || len(list) != 1 {
