@@ -50,7 +50,10 @@ comparisons.`,
 			if err != nil {
 				return hint.With(err, "give the directory with --dir, or set TMPDIR")
 			}
-			err = a.measure(cmd.Context(), chosen, s, &bench.Run{Store: bench.Tablerock{}, Dir: temp, Seed: seed})
+			list, err := a.measure(cmd.Context(), chosen, s, &bench.Run{Store: bench.Tablerock{}, Dir: temp, Seed: seed})
+			if len(list) > 0 { // with an error, those of the workloads before it
+				err = errors.Join(err, a.printer().List(list[0].Names(), list))
+			}
 			return errors.Join(err, os.RemoveAll(temp))
 		},
 	}
@@ -67,22 +70,21 @@ comparisons.`,
 // maxDurableOps limits the operations of each writer that waits for the disk.
 const maxDurableOps = 2000
 
-// measure generates a table for r, runs the workloads on it and prints one line for each.
-func (a *app) measure(ctx context.Context, chosen []bench.Workload, s bench.Shape, r *bench.Run) error {
+// measure generates a table for r, runs the workloads on it and returns a record for each. After an error, those that ended
+// have theirs.
+func (a *app) measure(ctx context.Context, chosen []bench.Workload, s bench.Shape, r *bench.Run) (list []output.Record, err error) {
 	var done atomic.Int64
 	watch := func(name, unit string) (end func()) {
 		done.Store(0)
 		return a.newBar(name, 0).Counts(unit).Watch(func() (rows, bytes int64) { return done.Load(), 0 })
 	}
 	end := watch("generate", "entities")
-	var err error
 	r.Data, err = bench.Generate(ctx, s, r.Seed, &done)
 	end()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Written = &done
-	var list []output.Record
 	for _, w := range chosen {
 		a.note("measuring %s", w.Name)
 		ops := w.Ops(r.Data.Len())
@@ -93,7 +95,7 @@ func (a *app) measure(ctx context.Context, chosen []bench.Workload, s bench.Shap
 		res, err := r.Do(ctx, w, ops, nil, nil)
 		end()
 		if err != nil {
-			return err
+			return list, err
 		}
 		list = append(list, output.Record{
 			{"workload", w.Name},
@@ -105,7 +107,7 @@ func (a *app) measure(ctx context.Context, chosen []bench.Workload, s bench.Shap
 			{"p99_us", micros(res.Quantile(0.99))},
 		})
 	}
-	return a.printer().List(list[0].Names(), list)
+	return list, nil
 }
 
 // choose returns the workloads that run on n entities and start with one of the names, all of

@@ -96,6 +96,41 @@ func TestInterruptedAdvice(t *testing.T) {
 	}
 }
 
+// interrupter cancels a context when text is written to it.
+type interrupter struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (i interrupter) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(i.text)) {
+		i.cancel()
+	}
+	return len(p), nil
+}
+
+// TestInterruptedBench interrupts a measurement when its second workload begins. The result of the
+// first is printed, and the directory removed.
+func TestInterruptedBench(t *testing.T) {
+	for format, want := range map[string]string{
+		"json":  `^\[{"workload":"load/order=sorted",[^{}]*}\]\n$`,
+		"csv":   `^workload,.*\nload/order=sorted,.*\n$`,
+		"table": `^workload .*\nload/order=sorted .*\n$`,
+	} {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		var stdout bytes.Buffer
+		args := []string{"bench", "--entities", "1000", "--dir", dir, "-o", format}
+		code := run(ctx, args, nil, &stdout, interrupter{"load/order=random", cancel})
+		if code != exitInterrupted || !regexp.MustCompile(want).MatchString(stdout.String()) {
+			t.Errorf("-o %s: exit code %d and %q, want %d and %q", format, code, &stdout, exitInterrupted, want)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("-o %s leaves %v, %v", format, left, err)
+		}
+	}
+}
+
 // TestInterruptedCommands runs commands with a context that is already canceled.
 func TestInterruptedCommands(t *testing.T) {
 	dir := t.TempDir()
