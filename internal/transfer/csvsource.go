@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -77,6 +78,9 @@ func newCSVSource(text *textfile.Reader, o *ReadOptions, reuse bool) (*csvSource
 func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 	if len(header) > maxColumns {
 		return invalid("%d columns, at most %d are supported", len(header), maxColumns)
+	}
+	if slices.ContainsFunc(header, func(name string) bool { return strings.Contains(name, "\r") }) {
+		return invalid("the lines end in CR, or the name of a column has one; save the file with LF or CR LF")
 	}
 	if len(header) == 1 && strings.ContainsAny(header[0], ",;\t|") {
 		return &OptionError{"Delimiter", fmt.Sprintf("only one column, %s; choose the delimiter of the file, which is not %q", quote(header[0]), o.Delimiter)}
@@ -251,8 +255,8 @@ func (s *csvSource) properties(cells []textfile.Cell) (edm.Properties, error) {
 			from := len(memory)
 			memory = append(memory, text...)
 			text = memory[from:len(memory):len(memory)]
-		case t == edm.TypeDateTime && isDate(text):
-			text = append(bytes.Clone(text), "T00:00:00Z"...)
+		case t == edm.TypeDateTime:
+			text = dateTime(text)
 		}
 		v, err := odata.ParseExact(t, text)
 		if err != nil {
@@ -268,10 +272,19 @@ func (s *csvSource) properties(cells []textfile.Cell) (edm.Properties, error) {
 	return props, nil
 }
 
-// isDate reports whether text has the form YYYY-MM-DD, as spreadsheets write times at
-// midnight.
-func isDate(text []byte) bool {
-	return len(text) == len("YYYY-MM-DD") && text[4] == '-' && text[7] == '-'
+// dateTime returns the text of a DateTime in the form of the protocol. Spreadsheets write times at midnight as YYYY-MM-DD;
+// databases and data frames write a blank before the time.
+func dateTime(text []byte) []byte {
+	const date = len("YYYY-MM-DD")
+	switch {
+	case len(text) < date || text[4] != '-' || text[7] != '-':
+	case len(text) == date:
+		return append(bytes.Clone(text), "T00:00:00Z"...)
+	case text[date] == ' ':
+		text = bytes.Clone(text)
+		text[date] = 'T'
+	}
+	return text
 }
 
 // parseType returns the type with the name s in the protocol, such as "Edm.Int64", or in

@@ -141,6 +141,14 @@ func TestReadCSV(t *testing.T) {
 			`2-2 "p" "1" t=Edm.DateTime(2024-02-29T00:00:00Z)`,
 			`f:3: column "t": "2023-02-29T00:00:00Z": ` + dateTimeRule, `f:4: column "t": "2024/02/29": ` + dateTimeRule,
 		}},
+		{
+			"a blank before the time", head + ",t@Edm.DateTime\np,1,2024-02-29 10:00:00.5\np,2,2024-02-29 10:00:00+02:00\np,3,2024-02-29  1:00:00\n",
+			transfer.ReadOptions{},
+			[]string{
+				`2-2 "p" "1" t=Edm.DateTime(2024-02-29T10:00:00.5Z)`, `3-3 "p" "2" t=Edm.DateTime(2024-02-29T08:00:00Z)`,
+				`f:4: column "t": "2024-02-29T 1:00:00": ` + dateTimeRule,
+			},
+		},
 		{"Timestamp is ignored", head + ",Timestamp@Edm.DateTime,a\np,r,whenever,1\n", transfer.ReadOptions{}, []string{`2-2 "p" "r" a=Edm.String("1")`}},
 		{"UTF-8 byte order mark, CR LF", "\xef\xbb\xbf" + head + "\r\np,r\r\n", transfer.ReadOptions{}, []string{`2-2 "p" "r"`}},
 		{"no rows", head + "\n", transfer.ReadOptions{}, nil},
@@ -189,6 +197,11 @@ func TestReadCSV(t *testing.T) {
 			"two candidates for a key", "PartitionKey,RowKey,id\n",
 			transfer.ReadOptions{PartitionKey: "id"},
 			[]string{`fatal: f: header: column 1 is named PartitionKey, but another column is chosen as that key; rename it, or choose it as the key`},
+		},
+		{
+			"lines that end in CR", "PartitionKey,RowKey,a\rp,1,x\r",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: the lines end in CR, or the name of a column has one; save the file with LF or CR LF`},
 		},
 		{"no name", head + ",\n", transfer.ReadOptions{}, []string{`fatal: f: header: column 3 has no name`}},
 		{
