@@ -1,8 +1,10 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
@@ -250,25 +252,33 @@ func AppendShape(dst []byte, s *Shape) []byte {
 // DecodeShape decodes the shape at the start of src and returns the bytes after it.
 // The shape does not share memory with src.
 func DecodeShape(src []byte) (s *Shape, rest []byte, err error) {
-	if len(src) < shapeHeaderLen {
-		return nil, nil, damaged(len(src), "shape ends within its header")
+	if _, rest, err = CheckShape(src); err != nil {
+		return nil, nil, err
 	}
-	n := int(binary.LittleEndian.Uint16(src))
+	return decodeChecked(src), rest, nil
+}
+
+// CheckShape checks the shape at the start of src. It returns the number of its properties and the bytes after it. The error
+// is that of DecodeShape, whose shape takes ten times the bytes of its encoding.
+func CheckShape(src []byte) (n int, rest []byte, err error) {
+	if len(src) < shapeHeaderLen {
+		return 0, nil, damaged(len(src), "shape ends within its header")
+	}
+	n = int(binary.LittleEndian.Uint16(src))
 	if n > MaxProperties {
-		return nil, nil, damaged(0, "shape of %d properties, limit %d", n, MaxProperties)
+		return 0, nil, damaged(0, "shape of %d properties, limit %d", n, MaxProperties)
 	}
 	end, err := checkShape(src, n)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
-	s = decodeChecked(src)
-	if i := s.duplicate(); i >= 0 {
-		return nil, nil, damaged(0, "shape names %q twice", s.Name(i))
+	if name := duplicate(src, n); name != nil {
+		return 0, nil, damaged(0, "shape names %q twice", name)
 	}
-	return s, src[end:], nil
+	return n, src[end:], nil
 }
 
-// decodeChecked decodes the shape at the start of src, which checkShape has accepted.
+// decodeChecked decodes the shape at the start of src, which CheckShape has accepted.
 func decodeChecked(src []byte) *Shape {
 	fields := make([]field, binary.LittleEndian.Uint16(src))
 	off, names := shapeHeaderLen, 0
@@ -318,13 +328,20 @@ func nameAt(src []byte, off int) []byte {
 	return src[off+propertyHeaderLen:][:size]
 }
 
-// duplicate returns the index of a property whose name occurs twice, -1 if there is
-// none.
-func (s *Shape) duplicate() int {
-	for i := range s.fields {
-		if s.Index(s.fields[i].name) != i {
-			return i
+// duplicate returns a name that occurs twice among the n properties of an encoded shape, which are
+// checked, nil if there is none.
+func duplicate(src []byte, n int) []byte {
+	names, off := make([][]byte, 0, maxScanNames), shapeHeaderLen
+	for range n {
+		name := nameAt(src, off)
+		names = append(names, name)
+		off += propertyHeaderLen + len(name)
+	}
+	slices.SortFunc(names, bytes.Compare)
+	for i := 1; i < n; i++ {
+		if bytes.Equal(names[i-1], names[i]) {
+			return names[i]
 		}
 	}
-	return -1
+	return nil
 }

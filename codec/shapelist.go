@@ -49,16 +49,23 @@ func NewShapeList(src []byte, budget int) *ShapeList {
 // Len returns the number of shapes.
 func (l *ShapeList) Len() int { return int(l.n.Load()) }
 
-// Add appends the shape s, whose encoding begins at off.
+// Add appends the shape s, whose encoding begins at off. If s is nil, the encoding must have passed CheckShape; beyond the
+// budget it is not decoded before At asks for it.
 func (l *ShapeList) Add(off int, s *Shape) {
 	i := l.Len()
 	chunks := *l.chunks.Load()
 	if i/chunkShapes == len(chunks) {
-		chunks = append(chunks, new(shapeChunk))
-		l.chunks.Store(&chunks)
+		longer := append(chunks, new(shapeChunk))
+		l.chunks.Store(&longer)
+		chunks = longer
 	}
 	chunks[i/chunkShapes].off[i%chunkShapes] = uint32(off)
-	l.keep(i, s)
+	if s == nil && !l.over.Load() {
+		s = decodeChecked(l.src[off:])
+	}
+	if s != nil {
+		l.keep(i, s)
+	}
 	l.n.Store(int64(i) + 1)
 }
 

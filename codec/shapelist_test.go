@@ -68,20 +68,30 @@ func TestShapeListConcurrent(t *testing.T) {
 	}
 }
 
-// TestShapeListWithinBudget adds shapes until the budget is used: until then the list
-// alone counts them.
+// TestShapeListWithinBudget adds shapes, decoded and encoded, until the budget is used: until then
+// the list alone counts them. It decodes none beyond the budget.
 func TestShapeListWithinBudget(t *testing.T) {
 	s := NewShape(edm.Properties{{Name: "Common", Value: edm.String("")}})
 	src := AppendShape(nil, s)
-	l := NewShapeList(src, 3*(s.MemBytes()+keptBytes))
-	for i := range 3 {
-		l.Add(0, s)
-		if got := l.MemBytesOf(l.At(i)); got != 0 {
-			t.Errorf("%d shapes: a holder counts %d bytes", i+1, got)
+	for _, added := range []*Shape{s, nil} {
+		l := NewShapeList(src, 3*(s.MemBytes()+keptBytes))
+		for i := range 3 {
+			l.Add(0, added)
+			if got := l.MemBytesOf(l.At(i)); got != 0 {
+				t.Errorf("%d shapes: a holder counts %d bytes", i+1, got)
+			}
 		}
-	}
-	l.Add(0, s)
-	if got := l.MemBytesOf(l.At(0)); got != s.MemBytes() {
-		t.Errorf("4 shapes: a holder counts %d bytes, want %d", got, s.MemBytes())
+		l.Add(0, added)
+		if got := l.MemBytesOf(l.At(0)); got != s.MemBytes() {
+			t.Errorf("4 shapes: a holder counts %d bytes, want %d", got, s.MemBytes())
+		}
+		before := l.MemBytes()
+		l.Add(0, nil)
+		if n := l.MemBytes() - before; n != chunkShapeBytes {
+			t.Errorf("the list decodes a shape beyond its budget: %d bytes more, want %d", n, chunkShapeBytes)
+		}
+		if got := l.At(4); got.Len() != 1 || got.Name(0) != "Common" {
+			t.Errorf("shape 4 has %d properties", got.Len())
+		}
 	}
 }

@@ -209,21 +209,21 @@ func (r *Reader) decodeShapes(p []byte) error {
 	if len(p) < 4 {
 		return r.corruptf(int64(r.footer.shapes.off), "shapes of %d bytes", len(p))
 	}
-	n, rest, empty := binary.LittleEndian.Uint32(p), p[4:], false
+	count, rest, empty := binary.LittleEndian.Uint32(p), p[4:], false
 	r.shapes = codec.NewShapeList(p, shapeBudget)
-	for range n {
-		s, after, err := codec.DecodeShape(rest)
+	for range count {
+		n, after, err := codec.CheckShape(rest)
 		if err != nil {
 			return r.corruptf(int64(r.footer.shapes.off), "shape %d: %v", r.shapes.Len(), err)
 		}
-		if s.Len() == 0 {
+		if n == 0 {
 			// Shapes are distinct, and this one is far shorter encoded than in memory.
 			if empty {
 				return r.corruptf(int64(r.footer.shapes.off), "shape %d is the second without properties", r.shapes.Len())
 			}
 			empty = true
 		}
-		r.shapes.Add(len(p)-len(rest), s)
+		r.shapes.Add(len(p)-len(rest), nil)
 		rest = after
 	}
 	if len(rest) != 0 {
