@@ -273,7 +273,7 @@ func (s *csvSource) properties(cells []textfile.Cell) (edm.Properties, error) {
 }
 
 // dateTime returns the text of a DateTime in the form of the protocol. Spreadsheets write times at midnight as YYYY-MM-DD;
-// databases and data frames write a blank before the time.
+// databases and data frames write a blank before the time, and some databases no minutes of the offset.
 func dateTime(text []byte) []byte {
 	const date = len("YYYY-MM-DD")
 	switch {
@@ -283,6 +283,9 @@ func dateTime(text []byte) []byte {
 	case text[date] == ' ':
 		text = bytes.Clone(text)
 		text[date] = 'T'
+		if sign := text[len(text)-3]; sign == '+' || sign == '-' {
+			text = append(text, ":00"...)
+		}
 	}
 	return text
 }

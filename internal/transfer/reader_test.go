@@ -142,11 +142,13 @@ func TestReadCSV(t *testing.T) {
 			`f:3: column "t": "2023-02-29T00:00:00Z": ` + dateTimeRule, `f:4: column "t": "2024/02/29": ` + dateTimeRule,
 		}},
 		{
-			"a blank before the time", head + ",t@Edm.DateTime\np,1,2024-02-29 10:00:00.5\np,2,2024-02-29 10:00:00+02:00\np,3,2024-02-29  1:00:00\n",
+			"a blank before the time", head + ",t@Edm.DateTime\np,1,2024-02-29 10:00:00.5\np,2,2024-02-29 10:00:00+02:00\np,3,2024-02-29  1:00:00\n" +
+				"p,4,2024-02-29 10:00:00.5+02\np,5,2024-02-29 \np,6,2024-02-29T10:00:00+02\n",
 			transfer.ReadOptions{},
 			[]string{
 				`2-2 "p" "1" t=Edm.DateTime(2024-02-29T10:00:00.5Z)`, `3-3 "p" "2" t=Edm.DateTime(2024-02-29T08:00:00Z)`,
-				`f:4: column "t": "2024-02-29T 1:00:00": ` + dateTimeRule,
+				`f:4: column "t": "2024-02-29T 1:00:00": ` + dateTimeRule, `5-5 "p" "4" t=Edm.DateTime(2024-02-29T08:00:00.5Z)`,
+				`f:6: column "t": "2024-02-29T": ` + dateTimeRule, `f:7: column "t": "2024-02-29T10:00:00+02": ` + dateTimeRule,
 			},
 		},
 		{"Timestamp is ignored", head + ",Timestamp@Edm.DateTime,a\np,r,whenever,1\n", transfer.ReadOptions{}, []string{`2-2 "p" "r" a=Edm.String("1")`}},
