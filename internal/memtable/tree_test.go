@@ -11,7 +11,7 @@ import (
 )
 
 // TestTreeOrders inserts the rows of one partition in several orders, and compares
-// every lookup and every walk from a row with a sorted list.
+// every lookup and every walk from a row with a sorted list, and bounds the memory.
 func TestTreeOrders(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	const rows = 9000 // more than nodeLen * nodeLen, so that inner nodes have a parent
@@ -19,19 +19,23 @@ func TestTreeOrders(t *testing.T) {
 	random := func(i int) int { return i * 7919 % rows }
 	evenFirst := func(i int) int { return 2*i%rows + 2*i/rows }
 	for _, c := range []struct {
-		name  string
-		row   func(i int) int // a permutation
-		after func(n int) string
+		name     string
+		row      func(i int) int // a permutation
+		after    func(n int) string
+		rowBytes int64 // the most that Table.Bytes may count for a row
 	}{
-		{"ascending", func(i int) int { return i }, decimal},
-		{"descending", func(i int) int { return rows - 1 - i }, decimal},
-		{"random", random, decimal},
-		{"ascending, then between", evenFirst, decimal},
-		{"ascending, equal prefixes", func(i int) int { return i }, behindPrefix},
-		{"random, equal prefixes", random, behindPrefix},
+		{"ascending", func(i int) int { return i }, decimal, 27},
+		{"descending", func(i int) int { return rows - 1 - i }, decimal, 53},
+		{"random", random, decimal, 43},
+		{"ascending, then between", evenFirst, decimal, 27},
+		{"ascending, equal prefixes", func(i int) int { return i }, behindPrefix, 27},
+		{"random, equal prefixes", random, behindPrefix, 43},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			checkTree(t, rng, rows, func(i int) []byte { return codec.AppendKey(nil, 1, "p", c.after(c.row(i))) })
+			n := checkTree(t, rng, rows, func(i int) []byte { return codec.AppendKey(nil, 1, "p", c.after(c.row(i))) })
+			if got := (n - tableBytes) / rows; got > c.rowBytes {
+				t.Errorf("%d bytes a row, want at most %d", got, c.rowBytes)
+			}
 		})
 	}
 }
@@ -47,7 +51,8 @@ func behindPrefix(n int) string {
 	return fmt.Sprintf("b-the-same-prefix-%06d", n)
 }
 
-func checkTree(t *testing.T, rng *rand.Rand, rows int, key func(i int) []byte) {
+// checkTree returns the Bytes of the table.
+func checkTree(t *testing.T, rng *rand.Rand, rows int, key func(i int) []byte) int64 {
 	t.Helper()
 	var image []byte
 	var offs []uint32
@@ -78,6 +83,7 @@ func checkTree(t *testing.T, rng *rand.Rand, rows int, key func(i int) []byte) {
 	}
 	walkTree(t, it, keys, 0)
 	walkTree(t, it, keys, rows-1)
+	return table.Bytes()
 }
 
 // walkTree walks from keys[from] to both ends.
