@@ -46,7 +46,7 @@ func (g *Group) Around(key []byte) (from, to int) {
 	next := 0
 	for p := g.Units; len(p) > 0; {
 		var u Unit
-		if u, p, _ = NextUnit(p); from < next && u.Compare(key, g.Separator) < 0 {
+		if u, p, _ = NextUnit(p); u.Compare(key, g.Separator) < 0 {
 			break
 		}
 		if next == g.Before {

@@ -91,7 +91,7 @@ func Decode(p []byte, begin, end uint64) (x Index, err error) {
 		rows, key := int(binary.LittleEndian.Uint16(e[16:])), int(binary.LittleEndian.Uint16(e[18:]))
 		flags, before := binary.LittleEndian.Uint16(e[20:]), int(binary.LittleEndian.Uint16(e[22:]))
 		switch {
-		case at != off, uint64(size) > end-off, head > size, before > int(size-head), head > rowgroup.MaxHeadBytes, head < rowgroup.SumBytes:
+		case at != off, head > size, before > int(size-head), head > rowgroup.MaxHeadBytes, head < rowgroup.SumBytes:
 			return x, errors.New("index with invalid offsets or lengths")
 		case rows < 1, rows > rowgroup.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
 			return x, errors.New("index with invalid entries")
@@ -178,7 +178,7 @@ func (x *Index) Seek(key []byte) int {
 		if bytes.Compare(key, x.common) < 0 {
 			return 0
 		}
-		return max(len(x.Groups)-1, 0)
+		return len(x.Groups) - 1
 	}
 	rest := key[len(x.common):]
 	want := prefixOf(rest)

@@ -28,13 +28,17 @@ func userKeys(r *rand.Rand, n int) [][]byte {
 }
 
 // groupsOf returns groups that begin with every third key. A separator is as long as it must be to
-// be greater than the key before. With continues a group in five has that of the one before.
+// be greater than the key before, or one in five the whole key. With continues a group in five has
+// that of the one before.
 func groupsOf(r *rand.Rand, keys [][]byte, continues bool) (groups []Group, end uint64) {
 	at := int64(begin)
 	for i := 0; i < len(keys); i += 3 {
 		g := Group{Off: at, Before: r.IntN(50), Head: 20 + r.IntN(50), Rows: 1 + r.IntN(100), Separator: keys[i]}
 		if i > 0 {
 			g.Separator = keys[i][:rowgroup.CommonLen(keys[i-1], keys[i])+1]
+			if r.IntN(5) == 0 {
+				g.Separator = keys[i]
+			}
 		}
 		g.Len = g.Before + g.Head + r.IntN(50)
 		if n := len(groups); continues && n > 0 && r.IntN(5) == 0 {
@@ -121,9 +125,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"greater length", 0, last, func(g *Group) { g.Len++ }},
 		{"smaller length", 0, last, func(g *Group) { g.Len-- }},
 		{"no rows", 0, last, func(g *Group) { g.Rows = 0 }},
-		{"too many rows", 0, last, func(g *Group) { g.Rows = rowgroup.MaxRows + 1 }},
 		{"units beyond the group", 0, last, func(g *Group) { g.Before = g.Len - g.Head + 1 }},
-		{"head without a sum", 0, last, func(g *Group) { g.Head = rowgroup.SumBytes - 1 }},
+		{"head beyond the group", 0, last, func(g *Group) { g.Head, g.Before = g.Len+1, 0 }},
 		{"separator greater than the next", 0, last - 1, func(g *Group) { g.Separator = []byte{0xFF} }},
 		{"separator of the group before", 1, last, func(g *Group) {
 			g.Separator = groups[slices.IndexFunc(groups, func(o Group) bool { return o.Off == g.Off })-1].Separator
@@ -159,11 +162,38 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestLimits decodes an index of one group with sizes at a limit and beyond it.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		head, rows, separator int
+		ok                    bool
+	}{
+		{"shortest head and separator, one row", rowgroup.SumBytes, 1, 0, true},
+		{"head without a sum", rowgroup.SumBytes - 1, 1, 0, false},
+		{"longest head", rowgroup.MaxHeadBytes, 1, 0, true},
+		{"longer head", rowgroup.MaxHeadBytes + 1, 1, 0, false},
+		{"most rows", 20, rowgroup.MaxRows, 0, true},
+		{"more rows", 20, rowgroup.MaxRows + 1, 0, false},
+		{"longest separator", 20, 1, codec.MaxKeyLen, true},
+		{"longer separator", 20, 1, codec.MaxKeyLen + 1, false},
+	} {
+		g := Group{Off: begin, Head: c.head, Len: c.head, Rows: c.rows, Separator: bytes.Repeat([]byte("s"), c.separator)}
+		if _, err := Decode(Append(nil, []Group{g}, encodedKey(1), encodedKey(2)), begin, begin+uint64(g.Len)); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // TestEmpty seeks in the index of a file without rows.
 func TestEmpty(t *testing.T) {
-	x, err := Decode(Append(nil, nil, encodedKey(1), encodedKey(2)), begin, begin)
+	p := Append(nil, nil, nil, nil)
+	x, err := Decode(p, begin, begin)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := Decode(append(p, 0), begin, begin); err == nil {
+		t.Error("a byte after the index was accepted")
 	}
 	if g := x.Seek(codec.UserKey(encodedKey(1))); g != 0 || x.Rows() != 0 {
 		t.Errorf("%d rows, sought in group %d", x.Rows(), g)
@@ -204,7 +234,7 @@ func TestAround(t *testing.T) {
 		{"key-9", 30, 175},
 		{"l", 30, 175},
 	} {
-		if from, to := g.Around([]byte(c.key)); from != c.from || to != c.to {
+		if from, to := g.Around(slices.Clip([]byte(c.key))); from != c.from || to != c.to {
 			t.Errorf("%s: bytes %d to %d, want %d to %d", c.key, from, to, c.from, c.to)
 		}
 	}
@@ -231,6 +261,7 @@ func TestBadUnits(t *testing.T) {
 		ok    bool
 	}{
 		{"two around the head", []unit{{30, 0, ""}, {45, 4, "2"}}, true},
+		{"one, no separator", []unit{{30, 0, ""}}, true},
 		{"two before the head", []unit{{rowgroup.SumBytes + 1, 0, ""}, {21, 5, ""}}, true},
 		{"longer than the group", []unit{{30, 0, ""}, {46, 4, "2"}}, false},
 		{"three, longer than the group", []unit{{30, 0, ""}, {20, 4, "2"}, {26, 4, "3"}}, false},
@@ -245,10 +276,12 @@ func TestBadUnits(t *testing.T) {
 			p = binary.LittleEndian.AppendUint16(p, uint16(u.shared))
 			p = append(binary.LittleEndian.AppendUint16(p, uint16(len(u.suffix))), u.suffix...)
 		}
-		g := Group{Before: 30, Head: 100, Len: 175, Separator: []byte("key-1")}
-		rest, ok := g.decodeUnits(append(p, "rest"...))
-		if ok != c.ok || ok && (string(rest) != "rest" || len(g.Units) != len(p)-1) {
-			t.Errorf("%s: accepted %t, %d bytes of units, rest %q", c.name, ok, len(g.Units), rest)
+		for _, after := range []string{"", "rest"} {
+			g := Group{Before: 30, Head: 100, Len: 175, Separator: []byte("key-1")}
+			rest, ok := g.decodeUnits(append(slices.Clip(p), after...))
+			if ok != c.ok || ok && (string(rest) != after || len(g.Units) != len(p)-1) {
+				t.Errorf("%s: accepted %t, %d bytes of units, rest %q, want %q", c.name, ok, len(g.Units), rest, after)
+			}
 		}
 	}
 }
