@@ -185,6 +185,33 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestEstimates estimates the rows and the bytes of ranges of a file with three groups.
+func TestEstimates(t *testing.T) {
+	user := func(row int) []byte { return codec.UserKey(encodedKey(row)) }
+	x, err := Decode(Append(nil, []Group{
+		{Off: begin, Head: 100, Len: 100, Rows: 10},
+		{Off: begin + 100, Head: 200, Len: 200, Rows: 20, Separator: user(3)},
+		{Off: begin + 300, Head: 301, Len: 301, Rows: 31, Separator: user(6)},
+	}, encodedKey(1), encodedKey(8)), begin, begin+601)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		lo, hi int
+		rows   uint64
+		bytes  int64
+	}{{1, 8, 61, 601}, {1, 2, 5, 50}, {2, 8, 56, 551}, {1, 4, 20, 200}, {2, 7, 41, 401}, {4, 5, 1, 1}, {7, 8, 16, 151}} {
+		if rows, n := x.Within(user(c.lo), user(c.hi)); rows != c.rows || n != c.bytes {
+			t.Errorf("from row %d to row %d: %d rows of %d bytes, want %d of %d", c.lo, c.hi, rows, n, c.rows, c.bytes)
+		}
+	}
+	for row, want := range []int64{0, 0, 50, 200, 200, 200, 450, 450, 601, 601} {
+		if got := x.Before(user(row)); got != want {
+			t.Errorf("before row %d: %d bytes, want %d", row, got, want)
+		}
+	}
+}
+
 // TestEmpty seeks in the index of a file without rows.
 func TestEmpty(t *testing.T) {
 	p := Append(nil, nil, nil, nil)
