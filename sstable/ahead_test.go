@@ -78,6 +78,14 @@ func TestAhead(t *testing.T) {
 					t.Errorf("%d entries ahead of %x, one is %x", n, key, e.user)
 				}
 			}
+			if n == len(follow) || !it.plain {
+				continue
+			}
+			next := follow[n].user
+			c := bytes.Compare(next, key)
+			if _, near := it.h.Seek(next); near && (key == nil || c != 0 && c > 0 == reverse) {
+				t.Errorf("%d entries ahead of %x, and %x follows in the group", n, key, next)
+			}
 		}
 		if len(follow) > 0 {
 			t.Errorf("%d entries left", len(follow))

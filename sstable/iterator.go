@@ -79,7 +79,6 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 		o.Snapshot = codec.MaxSeq
 	}
 	it.r, it.o, it.g, it.err, it.view.pins.missed = r, o, -1, nil, false
-	it.valid, it.viewed, it.keyed = false, false, false
 	it.matched, it.counted, it.judged[0] = -1, -1, -1
 	it.cut.Reset()
 	x := &r.index
@@ -182,12 +181,7 @@ func (it *Iterator) Prev() bool {
 		it.err = errForwardOnly
 		return false
 	}
-	for it.sameAsBefore() {
-		if !it.retreat() {
-			return false
-		}
-	}
-	return it.retreat() && it.findBackward()
+	return it.retreat() && it.findBackward() // newer versions of the key are not visible
 }
 
 // Valid reports whether the iterator is at an entry.
@@ -252,7 +246,7 @@ func (it *Iterator) Version() (seq uint64, kind codec.Kind) { return it.h.Versio
 
 // Ahead implements merge.Ahead for the entries of the current group.
 func (it *Iterator) Ahead(key []byte, reverse bool) int {
-	if !it.valid || !it.plain {
+	if !it.plain {
 		return 0
 	}
 	first, limit := it.first, it.limit
@@ -274,14 +268,11 @@ func (it *Iterator) Ahead(key []byte, reverse bool) int {
 func (it *Iterator) restart() bool {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.counted = -1 // a walk counts its rows itself
-	return it.Err() == nil && len(it.r.index.Groups) > 0
+	return it.Err() == nil
 }
 
 func (it *Iterator) fail() bool {
 	it.valid = false
-	if it.err == nil {
-		it.err = it.view.Err()
-	}
 	return false
 }
 

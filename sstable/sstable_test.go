@@ -285,6 +285,9 @@ func walk(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions)
 		var ok bool
 		switch op := g.IntN(12); {
 		case op == 0 || at < 0 || at >= len(want):
+			if (at < 0 || at >= len(want)) && (it.Next() || it.Prev()) {
+				t.Fatalf("%s: a move from no entry to %x", log, it.Key())
+			}
 			key := g.bound(entries)
 			at = 0
 			if g.IntN(2) == 0 {
@@ -327,6 +330,21 @@ func walk(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions)
 	}
 	if err := it.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestForwardOnly moves an iterator of all versions backward.
+func TestForwardOnly(t *testing.T) {
+	f, _ := write(t, writerOptions(), []entry{newEntry("p", "a", 1, false, nil), newEntry("p", "b", 2, false, nil)})
+	r := open(t, f, nil)
+	for name, back := range map[string]func(*Iterator) bool{
+		"SeekLT": func(it *Iterator) bool { return it.SeekLT(nil) },
+		"Prev":   func(it *Iterator) bool { return it.SeekGE(nil) && it.Next() && it.Prev() },
+	} {
+		it := r.NewIterator(IterOptions{AllVersions: true})
+		if back(it) || it.Valid() || it.Close() != errForwardOnly {
+			t.Errorf("%s: valid %t, error %v", name, it.Valid(), it.Err())
+		}
 	}
 }
 
