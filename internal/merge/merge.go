@@ -91,7 +91,6 @@ func (it *Iterator) Init(sources []Source, o Options) {
 	it.sources = sources
 	it.all = o.AllVersions
 	it.err = nil
-	it.reverse = false
 	it.wins, it.ahead, it.stale = 0, 0, false
 	n := len(sources)
 	if cap(it.tree) < n {
@@ -216,9 +215,6 @@ func (it *Iterator) Row() codec.ShapedRow {
 // Index returns the index of the source of the current entry. The Iterator must be
 // valid.
 func (it *Iterator) Index() int {
-	if len(it.sources) == 1 {
-		return 0
-	}
 	return int(it.tree[0])
 }
 
@@ -242,10 +238,8 @@ func (it *Iterator) Ahead(reverse bool) int {
 // Moved tells the Iterator that the caller has moved the source of the current entry by n of
 // the entries that Ahead counts.
 func (it *Iterator) Moved(n int) {
-	if len(it.sources) > 1 {
-		it.ahead -= n
-		it.stale = true
-	}
+	it.ahead -= n
+	it.stale = true
 }
 
 // Err returns the first error of a source since the last Seek.
@@ -398,8 +392,8 @@ func (it *Iterator) moved(i int, ok bool) {
 		return
 	}
 	it.keys[i] = nil
-	if err := it.sources[i].Err(); err != nil && it.err == nil {
-		it.err = err
+	if it.err == nil {
+		it.err = it.sources[i].Err()
 	}
 }
 
@@ -414,7 +408,7 @@ func (it *Iterator) build() bool {
 	for i := range it.tree {
 		w := int32(i)
 		for p := (i + len(it.tree)) / 2; ; p /= 2 {
-			if p == 0 || it.tree[p] == none {
+			if it.tree[p] == none { // tree[0] is that of the winner alone
 				it.tree[p] = w
 				break
 			}
@@ -430,7 +424,7 @@ func (it *Iterator) build() bool {
 func (it *Iterator) less(a, b int32) bool {
 	ka, kb := it.keys[a], it.keys[b]
 	if ka == nil || kb == nil {
-		return kb == nil && (ka != nil || a < b)
+		return kb == nil
 	}
 	var c int
 	if it.reverse {

@@ -165,13 +165,16 @@ func TestIteratorAgainstSortedSlice(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var it Iterator
-	moved := 0
+	var moved [3]int // by the number of sources, 2 for more
 	for round := range 600 {
 		n := rng.IntN(11)
 		lists, flat := randomSources(rng, n, 1+rng.IntN(40), false)
 		model := &list{rows: newest(flat), pos: -1}
 		sources := farSourcesOf(rng, lists)
 		it.Init(sources, Options{})
+		if it.Valid() || it.Err() != nil {
+			t.Fatalf("round %d: valid %v before a seek, error %v", round, it.Valid(), it.Err())
+		}
 		var trace []string
 		for range 100 {
 			var got, want, reverse bool
@@ -180,16 +183,20 @@ func TestIteratorAgainstSortedSlice(t *testing.T) {
 				op = 2 + round%2*4 // longer ways in one direction
 			}
 			key := []byte(fmt.Sprintf("%0*d\x01", 1+rng.IntN(3), rng.IntN(45)))
+			seekGE, seekLT := it.SeekGE, it.SeekLT
+			if rng.IntN(2) == 0 {
+				seekGE, seekLT = resumeGE(&it, sources), resumeLT(&it, sources)
+			}
 			switch {
 			case op == 0 || len(trace) == 0:
 				trace = append(trace, fmt.Sprintf("SeekGE(%q)", key))
-				got, want = it.SeekGE(key), model.SeekGE(key)
+				got, want = seekGE(key), model.SeekGE(key)
 			case op == 1:
 				if rng.IntN(3) == 0 {
 					key = nil
 				}
 				trace = append(trace, fmt.Sprintf("SeekLT(%q)", key))
-				got, want, reverse = it.SeekLT(key), model.SeekLT(key), true
+				got, want, reverse = seekLT(key), model.SeekLT(key), true
 			case op < 5:
 				trace = append(trace, "Next")
 				got, want = it.Next(), model.Next()
@@ -214,16 +221,38 @@ func TestIteratorAgainstSortedSlice(t *testing.T) {
 					}
 				}
 				it.Moved(n)
-				moved += n
+				moved[min(len(sources), 2)] += n
 			}
 			// A step may leave the key of an entry that nobody asks for.
 			if got && (it.Row() != model.Row() || rng.IntN(3) == 0 && !bytes.Equal(it.Key(), model.Key())) {
 				t.Fatalf("round %d, %d sources, %v: got %v, want %v\n%v", round, n, trace, it.Row(), model.Row(), flat)
 			}
 		}
+		if it.Init(nil, Options{}); it.Next() || it.Prev() {
+			t.Fatalf("round %d: a move without sources", round)
+		}
 	}
-	if moved == 0 {
-		t.Error("no source was moved ahead")
+	if moved[1] == 0 || moved[2] == 0 {
+		t.Errorf("%d entries of a single source and %d of several were moved ahead", moved[1], moved[2])
+	}
+}
+
+// resumeGE and resumeLT return seeks that move the sources and then resume.
+func resumeGE(it *Iterator, sources []Source) func(key []byte) bool {
+	return func(key []byte) bool {
+		for _, s := range sources {
+			s.SeekGE(key)
+		}
+		return it.Resume(false)
+	}
+}
+
+func resumeLT(it *Iterator, sources []Source) func(key []byte) bool {
+	return func(key []byte) bool {
+		for _, s := range sources {
+			s.SeekLT(key)
+		}
+		return it.Resume(true)
 	}
 }
 
@@ -327,6 +356,22 @@ func TestSeekAfterError(t *testing.T) {
 				t.Fatalf("afterwards: valid %v, err %v", it.Valid(), it.Err())
 			}
 		})
+	}
+}
+
+// TestFirstError fails to read two of four sources. Err returns the first error, until Init.
+func TestFirstError(t *testing.T) {
+	errA, errB := errors.New("a"), errors.New("b")
+	var it Iterator
+	for name, seek := range map[string]func() bool{
+		"SeekGE": func() bool { return it.SeekGE(nil) },
+		"SeekLT": func() bool { return it.SeekLT(nil) },
+		"Resume": func() bool { return it.Resume(false) },
+	} {
+		it.Init(sourcesOf([]*list{{}, {err: errA}, {err: errB}, {}}), Options{})
+		if err := it.Err(); seek() || err != nil || it.Err() != errA {
+			t.Errorf("%s: error %v before, and %v after, want %v", name, err, it.Err(), errA)
+		}
 	}
 }
 
