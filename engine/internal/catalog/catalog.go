@@ -214,7 +214,7 @@ func tableOf(folded string, row edm.Row) (*Table, error) {
 	n, _ := id.Int64()
 	text, _ := name.Text()
 	when, ok := created.DateTime()
-	ok = ok && id.Type() == edm.TypeInt64 && n >= FirstTableID && n <= MaxTableID && name.Type() == edm.TypeString
+	ok = ok && id.Type() == edm.TypeInt64 && n >= FirstTableID && n <= MaxTableID
 	if !ok || edm.FoldTableName(text) != folded || edm.CheckTableName(text) != nil {
 		return nil, corrupt.Newf(source, 0, "row of table %q has id %v and name %v", folded, id, name)
 	}

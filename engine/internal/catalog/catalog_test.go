@@ -3,10 +3,12 @@ package catalog
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func table(id uint32, name string) *Table {
@@ -98,16 +100,57 @@ func TestCatalogsAreImmutable(t *testing.T) {
 	if a.Lookup("Bbb") != nil || c.Lookup("Aaa") != nil || b.Lookup("AAA") == nil {
 		t.Error("a change of one catalog changes another")
 	}
+}
+
+func TestDrops(t *testing.T) {
 	var drops Drops
 	drops.Add(0, 6, 0)
 	drops.Add(16, 7, 0)
-	if drops.Seq(16) != 7 || drops.Seq(17) != 0 {
-		t.Errorf("tables 16 and 17 were dropped at %d and %d, want 7 and 0", drops.Seq(16), drops.Seq(17))
+	drops.Add(18, 5, 0)
+	if drops.Seq(16) != 7 || drops.Seq(17) != 0 || drops.Seq(18) != 5 || drops.Last() != 7 || drops.Len() != 2 {
+		t.Errorf("tables 16 to 18 were dropped at %d, %d and %d, want 7, 0 and 5; the last of %d at %d",
+			drops.Seq(16), drops.Seq(17), drops.Seq(18), drops.Len(), drops.Last())
+	}
+}
+
+// TestPending asks what an answer from a change at 5 waits for.
+func TestPending(t *testing.T) {
+	logged := Logged{Catalog: New(), Seq: 5}
+	for published, want := range map[uint64]uint64{0: 5, 4: 5, 5: 0, 6: 0} {
+		if got := logged.Pending(published); got != want {
+			t.Errorf("with %d published: %d, want %d", published, got, want)
+		}
+	}
+}
+
+// TestLastID creates the table with the greatest id, and one more.
+func TestLastID(t *testing.T) {
+	c, err := load(NextEntity(MaxTableID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := c.Create("Last", 1)
+	if err != nil || ch.After.Lookup("last").ID != MaxTableID {
+		t.Fatalf("table %+v, error %v", ch.After.Lookup("last"), err)
+	}
+	again, err := load(ch.Put...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Catalog{ch.After, again} {
+		if _, err := c.Create("Another", 1); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("another table: %v, want ErrReadOnly", err)
+		}
 	}
 }
 
 // TestList pages through tables by folded names.
 func TestList(t *testing.T) {
+	for b := range byte(128) {
+		if got, want := fold(b), edm.FoldTableName(string(rune(b))); string(rune(got)) != want {
+			t.Errorf("fold(%q) = %q, want %q", b, got, want)
+		}
+	}
 	c := New()
 	for i, name := range []string{"ccc", "AAA", "bbb", "Ddd"} {
 		c = c.with(table(uint32(16+i), name))
@@ -145,7 +188,12 @@ func TestLoadRefuses(t *testing.T) {
 		}
 		return e
 	}
+	longest := strings.Repeat("n", maxName)
 	for name, e := range map[string]edm.Entity{
+		"invalid name":     table(16, "1").Entity(),
+		"name too long":    table(16, longest+"n").Entity(),
+		"next too large":   NextEntity(MaxTableID + 2),
+		"next of Int32":    {Key: NextEntity(17).Key, Properties: edm.Properties{{Name: propID, Value: edm.Int32(17)}}},
 		"reserved id":      change(propID, edm.Int64(FirstTableID-1)),
 		"id too large":     change(propID, edm.Int64(1<<32-1)),
 		"id of other type": change(propID, edm.Int32(16)),
@@ -160,7 +208,15 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want damage", name, err)
 		}
 	}
-	if _, err := load(good.Entity()); err != nil {
-		t.Errorf("a good row: %v", err)
+	if _, err := load(good.Entity(), table(16, "Other").Entity()); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("two tables with one id: %v, want damage", err)
+	}
+	unreadable := errors.New("unreadable")
+	if _, err := Load(func(yield func(edm.Row, error) bool) { yield(nil, unreadable) }); err != unreadable {
+		t.Errorf("unreadable rows: %v", err)
+	}
+	c, err := load(good.Entity(), table(MaxTableID, longest).Entity(), NextEntity(FirstTableID))
+	if err != nil || c.Lookup("good") == nil || c.Lookup(longest) == nil || c.Lookup(longest+"n") != nil || c.Next() != MaxTableID+1 {
+		t.Errorf("good rows: %v", err)
 	}
 }
