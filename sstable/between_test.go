@@ -33,11 +33,22 @@ func TestBetween(t *testing.T) {
 		{codec.AppendTable(nil, 2), nil, 0.5},
 		{key(3999), nil, 0},
 	} {
-		if got := r.Between(key(0), key(3999), c.lower, c.upper); math.Abs(got-c.want) > 0.03 {
+		if got := r.Between(key(0), key(3999), c.lower, c.upper); math.Abs(got-c.want) > 0.03 || c.want == 1 && got != 1 {
 			t.Errorf("%q to %q: %.3f of the bytes, want %.2f", c.lower, c.upper, got, c.want)
 		}
 	}
 	if got := r.Between(key(1000), key(2000), nil, key(1500)); math.Abs(got-0.125) > 0.03 {
 		t.Errorf("from row 1000 to row 1500: %.3f of the bytes, want 0.125", got)
+	}
+	if rows, share := r.Within(key(1000), key(2000)); math.Abs(float64(rows)-1000) > 100 || math.Abs(share-0.25) > 0.03 {
+		t.Errorf("from row 1000 to row 2000: %d rows, %.3f of the bytes, want 1000 and 0.25", rows, share)
+	}
+	if rows, share := r.Within(key(0), key(3999)); rows != 4000 || share != 1 {
+		t.Errorf("all: %d rows, %.3f of the bytes", rows, share)
+	}
+	f, _ = write(t, o, nil)
+	empty := open(t, f, nil)
+	if rows, share := empty.Within(key(0), key(1)); rows != 0 || share != 0 || empty.Between(key(0), key(1), nil, nil) != 0 {
+		t.Errorf("of an empty file: %d rows, %.3f and %.3f of the bytes", rows, share, empty.Between(key(0), key(1), nil, nil))
 	}
 }

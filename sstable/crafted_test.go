@@ -1,6 +1,7 @@
 package sstable
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"runtime"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/race"
+	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 )
@@ -89,15 +91,49 @@ func TestIndexCounts(t *testing.T) {
 	}
 }
 
-// TestEntryCountMismatch changes a count that Open compares, and corrects the sums.
-func TestEntryCountMismatch(t *testing.T) {
+// TestWrongTail writes the sections from the filter on again, with right sums, and with lengths and
+// counts that Open compares.
+func TestWrongTail(t *testing.T) {
 	_, data := small(t)
-	foot := len(data) - footerBytes1
-	entries := binary.LittleEndian.Uint64(data[foot+64:])
-	binary.LittleEndian.PutUint64(data[foot+64:], entries+1)
-	fixSums(data)
-	_, err := Open(fileOf(t, data), readerOptions(nil))
-	wantCorrupt(t, err, "another number of entries")
+	good := open(t, fileOf(t, data), nil)
+	b, noSum := checksum.Bind(testDB, testFile), data[good.footer.bounds.off:][:sumBytes-1]
+	for _, c := range []struct {
+		name           string
+		filter, bounds []byte // nil: as they are, without their sums
+		more           uint64 // entries
+		bare           string // what has no sum
+		ok             bool
+	}{
+		{"as it is", nil, nil, 0, "", true},
+		{"another number of entries", nil, nil, 1, "", false},
+		{"no filter", []byte{}, nil, 0, "", false},
+		{"half a block of a filter", good.filter[:len(good.filter)-bloom.BlockBytes/2], nil, 0, "", false},
+		{"filter without a sum", noSum, nil, 0, "filter", false},
+		{"bounds without a sum", nil, noSum, 0, "bounds", false},
+	} {
+		f := good.footer
+		f.entries += c.more
+		p := bytes.Clone(data[:f.filter.off])
+		section := func(s *span, content []byte, bare bool) {
+			if content == nil {
+				content = data[s.off : s.end()-sumBytes]
+			}
+			from := len(p)
+			if p = append(p, content...); !bare {
+				p = b.AppendSum(p, from, int64(from))
+			}
+			*s = span{uint64(from), uint64(len(p) - from)}
+		}
+		section(&f.filter, c.filter, c.bare == "filter")
+		section(&f.bounds, c.bounds, c.bare == "bounds")
+		f.extensions.off = uint64(len(p))
+		p = appendFooter(p, b, testDB, testFile, f, int64(len(p)))
+		if _, err := Open(fileOf(t, p), readerOptions(nil)); !c.ok {
+			wantCorrupt(t, err, c.name)
+		} else if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
 }
 
 // TestOneEmptyShape checks that a file has at most one shape without properties: such

@@ -320,6 +320,24 @@ func (f *failingFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
+// unsizedFile fails to tell its size.
+type unsizedFile struct{ vfs.File }
+
+func (unsizedFile) Size() (int64, error) { return 0, errBroken }
+
+// TestOpenFails fails each read of Open: the error is no corruption.
+func TestOpenFails(t *testing.T) {
+	_, data := small(t)
+	f := fileOf(t, data)
+	for name, f := range map[string]vfs.File{
+		"size": unsizedFile{f}, "header": &failingFile{f, 0}, "footer": &failingFile{f, 1}, "sections": &failingFile{f, 2},
+	} {
+		if _, err := Open(f, readerOptions(nil)); !errors.Is(err, errBroken) || errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestReadsFailInWalks walks in both directions over keys with versions in several groups, while each
 // of the reads fails, and all after it: a walk ends with the error, and shows no other entries before.
 func TestReadsFailInWalks(t *testing.T) {

@@ -149,6 +149,10 @@ func TestBoundsAreWorthReading(t *testing.T) {
 			t.Errorf("%s: %d rows, error %v, want %d rows", c.what, n, err, c.rows)
 		}
 	}
+	f, _ = write(t, o, nil)
+	if it := open(t, f, nil).NewIterator(whole); it.SeekGE(nil) || it.Close() != nil {
+		t.Errorf("empty file: error %v", it.Err())
+	}
 }
 
 // prunable returns a file whose bounds an iterator with Prune reads.

@@ -11,6 +11,37 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 )
 
+// TestManyShapes reads rows of more shapes than a Reader keeps decoded.
+func TestManyShapes(t *testing.T) {
+	var entries []entry
+	for i := range 80 {
+		var props edm.Properties
+		for p := range edm.MaxProperties {
+			props = append(props, edm.Property{Name: fmt.Sprintf("P%d", 80*p+i), Value: edm.Int32(int32(p))})
+		}
+		entries = append(entries, newEntry("p", fmt.Sprintf("%03d", i), uint64(i+1), false, props))
+	}
+	f, _ := write(t, writerOptions(), entries)
+	r := open(t, f, cache.New(1<<20))
+	for range 2 {
+		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+		for i := range entries {
+			if it.SeekGE(entries[i].user); it.Err() != nil {
+				t.Fatal(it.Err())
+			}
+			if d := diff(&entries[i], it.Row()); d != "" {
+				t.Fatalf("row %d: %s", i, d)
+			}
+		}
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.shapes.MemBytes(); n > shapeBudget+100<<10 {
+		t.Errorf("the reader keeps %d bytes of shapes", n)
+	}
+}
+
 // TestFreeHeadsKeepNoFile reads the heads of a file that is then dropped and closed. The heads, which
 // the cache keeps for other files, must not keep its shapes and its filter.
 func TestFreeHeadsKeepNoFile(t *testing.T) {

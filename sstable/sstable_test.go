@@ -105,6 +105,17 @@ func TestRoundTrip(t *testing.T) {
 				if err := it.Close(); err != nil || n != len(s.entries) {
 					t.Fatalf("%d entries, want %d, error %v", n, len(s.entries), err)
 				}
+				seq, stamp, several := uint64(0), edm.Ticks(0), false
+				for i, e := range s.entries {
+					seq, stamp = max(seq, e.seq), max(stamp, e.ts)
+					several = several || i > 0 && bytes.Equal(e.user, s.entries[i-1].user)
+				}
+				if gotSeq, gotStamp, err := r.Newest(); gotSeq != seq || gotStamp != stamp || err != nil {
+					t.Errorf("newest: %d, %v, error %v, want %d, %v", gotSeq, gotStamp, err, seq, stamp)
+				}
+				if r.Versions() != several {
+					t.Errorf("versions: %t, want %t", r.Versions(), several)
+				}
 			}
 		})
 	}
@@ -202,6 +213,9 @@ func TestGet(t *testing.T) {
 				row.Release()
 				if st := c.Stats(); st.Bytes > max(size, 0)+1 {
 					t.Fatalf("cache of %d bytes, limit %d", st.Bytes, size)
+				}
+				if n := c.Close(); n != 0 {
+					t.Errorf("%d blocks are pinned at the end", n)
 				}
 			}
 		})
