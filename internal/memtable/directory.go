@@ -203,9 +203,6 @@ func (d *directory) probeLocked(key []byte, open int) (p partitionRef, where int
 	if c := bytes.Compare(key[:n], shared[:n]); c != 0 {
 		return partitionRef{}, c
 	}
-	if n < len(shared) {
-		return partitionRef{}, -1
-	}
 	d.probe = append(d.probe[:0], key...)
 	return partitionRef{prefix: prefixOf(key[n:]), off: probeOff}, 0
 }
@@ -217,9 +214,6 @@ func (d *directory) addNewLocked() {
 		return
 	}
 	fresh := d.newLocked()
-	if len(fresh) == 0 {
-		return
-	}
 	guess := d.shared
 	if d.known == 0 {
 		d.sample = fresh[0]

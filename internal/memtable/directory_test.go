@@ -10,16 +10,22 @@ import (
 )
 
 // TestDirectoryArrayAndTree scans while partitions arrive a few at a time after
-// many that arrived together. The directory adds them to the tree, and later moves
-// them to the array.
-// +checklocksignore
+// many that arrived together. The directory adds them to the tree, the first and the
+// last of all soon, and later moves them to the array.
 func TestDirectoryArrayAndTree(t *testing.T) {
+	t.Run("prefixes differ", func(t *testing.T) { checkArrayAndTree(t, 16) })
+	t.Run("prefixes are equal", func(t *testing.T) { checkArrayAndTree(t, 1) }) // the partitions share less
+}
+
+// +checklocksignore
+func checkArrayAndTree(t *testing.T, firstTable uint32) {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	m := newModel(t, 4<<20)
-	order := rnd.Perm(900)
+	m.apply(codec.AppendKey(nil, firstTable, "partition-100", ""), codec.KindPut)
+	order := slices.Insert(rnd.Perm(898), 601, -1, 898)
 	add := func(n int) {
 		for ; n > 0; n-- {
-			m.apply(codec.AppendKey(nil, 16, fmt.Sprintf("partition-%03d", order[0]), ""), codec.KindPut)
+			m.apply(codec.AppendKey(nil, 16, fmt.Sprintf("partition-%03d", 101+order[0]), ""), codec.KindPut)
 			order = order[1:]
 		}
 	}
@@ -28,6 +34,13 @@ func TestDirectoryArrayAndTree(t *testing.T) {
 	for len(order) > 0 {
 		add(min(len(order), 1+rnd.IntN(30)))
 		before := m.table.dir.tree.Len()
+		n, it := 0, m.table.NewIterator(IterOptions{Snapshot: m.seq})
+		for ok := it.SeekLT(nil); ok; ok = it.Prev() {
+			n++
+		}
+		if n != len(m.keys) {
+			t.Fatalf("backward at first: %d rows, want %d", n, len(m.keys))
+		}
 		m.checkScans(nil, nil, m.seq)
 		m.walk(rnd, nil, nil, m.seq, 50)
 		inTree = max(inTree, m.table.dir.tree.Len())

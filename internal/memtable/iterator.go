@@ -100,7 +100,7 @@ func (it *Iterator) Init(t *Table, o IterOptions) {
 
 // SeekGE moves to the first row whose key is at least key.
 func (it *Iterator) SeekGE(key []byte) bool {
-	if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
+	if bytes.Compare(key, it.o.Lower) < 0 {
 		key = it.o.Lower
 	}
 	it.start(false)
@@ -126,7 +126,7 @@ func (it *Iterator) SeekLT(key []byte) bool {
 		key = it.o.Upper
 	}
 	it.start(true)
-	if key != nil && it.o.Lower != nil && bytes.Compare(key, it.o.Lower) <= 0 {
+	if key != nil && bytes.Compare(key, it.o.Lower) <= 0 {
 		return false
 	}
 	it.dirFrom, it.dirSkip = key, true
@@ -254,7 +254,7 @@ func (it *Iterator) enter(p partitionRef) {
 		bound = it.o.Lower
 	}
 	it.partition, it.more, it.from, it.skip = p, true, nil, false
-	it.bounded = bound != nil && bytes.HasPrefix(bound, it.t.partitionKey(p))
+	it.bounded = bytes.HasPrefix(bound, it.t.partitionKey(p))
 }
 
 // fill reads the next batch and moves to its first row.
@@ -310,12 +310,8 @@ func (it *Iterator) readAhead() {
 // beyond reports whether all rows of p are beyond the bound.
 func (it *Iterator) beyond(p partitionRef) bool {
 	if it.reverse {
-		lower := it.o.Lower
-		if lower == nil {
-			return false
-		}
 		key := it.t.partitionKey(p)
-		return bytes.Compare(key, lower) < 0 && !bytes.HasPrefix(lower, key)
+		return bytes.Compare(key, it.o.Lower) < 0 && !bytes.HasPrefix(it.o.Lower, key)
 	}
 	return it.o.Upper != nil && bytes.Compare(it.t.partitionKey(p), it.o.Upper) >= 0
 }
@@ -422,7 +418,7 @@ func (it *Iterator) readPartitions() bool {
 	} else {
 		it.queue = it.t.dir.ascend(it.queue, it.dirFrom, n)
 	}
-	if len(it.queue) > 0 && it.dirSkip && bytes.Equal(it.t.partitionKey(it.queue[0]), it.dirFrom) {
+	if len(it.queue) > 0 && bytes.Equal(it.t.partitionKey(it.queue[0]), it.dirFrom) {
 		it.qi = 1
 	}
 	if it.qi == len(it.queue) {
@@ -437,9 +433,9 @@ func (it *Iterator) readPartitions() bool {
 // dirFrom.
 func (it *Iterator) lastPartition() bool {
 	if it.reverse {
-		return it.o.Lower != nil && it.dirFrom != nil && bytes.Compare(it.o.Lower, it.dirFrom) >= 0
+		return it.dirFrom != nil && bytes.Compare(it.o.Lower, it.dirFrom) >= 0
 	}
-	if it.o.Upper == nil || !it.dirSkip {
+	if !it.dirSkip {
 		return false
 	}
 	n := len(it.dirFrom)

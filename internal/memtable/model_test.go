@@ -292,7 +292,7 @@ func (m *model) bound(rnd *rand.Rand) []byte {
 	}
 	key := []byte(keys[rnd.IntN(len(keys))])
 	n := codec.PartitionLen(key)
-	switch rnd.IntN(9) {
+	switch rnd.IntN(10) {
 	case 0:
 		return key[:n] // T PK 01
 	case 1:
@@ -305,6 +305,8 @@ func (m *model) bound(rnd *rand.Rand) []byte {
 		return key[:rnd.IntN(len(key)+1)]
 	case 5:
 		return append(key[:n:n], 0xFF)
+	case 7:
+		return append(key[:n-1:n-1], byte(rnd.IntN(256))) // T PK and another byte
 	case 6:
 		return codec.AppendKey(nil, 16, fmt.Sprintf("p%04d", rnd.IntN(3000)), fmt.Sprintf("%d", rnd.IntN(100)))
 	}

@@ -248,6 +248,15 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+func TestForwardOnly(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("an iterator of all versions moved backward")
+		}
+	}()
+	newModel(t, 64).table.NewIterator(IterOptions{AllVersions: true}).SeekLT(nil)
+}
+
 func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -287,6 +296,7 @@ func TestBytes(t *testing.T) {
 			for i, off := range offs {
 				tb.Apply(off, uint64(i+1), 0)
 			}
+			tb.NewIterator(IterOptions{}).SeekGE(nil) // makes the directory
 			used := heapBytes() - before
 			if got := tb.Bytes(); got < used*8/10 || got > used*13/10 {
 				t.Errorf("Bytes = %d, the heap grew by %d", got, used)
