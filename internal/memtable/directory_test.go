@@ -21,15 +21,16 @@ func TestDirectoryArrayAndTree(t *testing.T) {
 func checkArrayAndTree(t *testing.T, firstTable uint32) {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	m := newModel(t, 4<<20)
-	m.apply(codec.AppendKey(nil, firstTable, "partition-100", ""), codec.KindPut)
-	order := slices.Insert(rnd.Perm(898), 601, -1, 898)
+	m.apply(codec.AppendKey(nil, firstTable, "partition-0100", ""), codec.KindPut)
+	order := slices.Insert(rnd.Perm(1298), 601, -1, 1298)
 	add := func(n int) {
 		for ; n > 0; n-- {
-			m.apply(codec.AppendKey(nil, 16, fmt.Sprintf("partition-%03d", 101+order[0]), ""), codec.KindPut)
+			m.apply(codec.AppendKey(nil, 16, fmt.Sprintf("partition-%04d", 101+order[0]), ""), codec.KindPut)
 			order = order[1:]
 		}
 	}
 	add(600)
+	m.checkScans(nil, nil, m.seq)
 	var inTree, emptied int
 	for len(order) > 0 {
 		add(min(len(order), 1+rnd.IntN(30)))

@@ -111,6 +111,19 @@ func TestDrops(t *testing.T) {
 		t.Errorf("tables 16 to 18 were dropped at %d, %d and %d, want 7, 0 and 5; the last of %d at %d",
 			drops.Seq(16), drops.Seq(17), drops.Seq(18), drops.Len(), drops.Last())
 	}
+	const last = 1000 + 3*minDrops
+	for id := uint32(1000); id <= last; id++ {
+		drops.Add(id, uint64(id), uint64(id)-2) // the last two are not final
+	}
+	if drops.Len() > minDrops || drops.Seq(16) != 0 || drops.Seq(last-1) != last-1 || drops.Seq(last) != last {
+		t.Errorf("%d final drops are kept, table 16 at %d, the last ones at %d and %d", drops.Len(), drops.Seq(16), drops.Seq(last-1), drops.Seq(last))
+	}
+	for id := uint32(last + 1); id <= last+3*minDrops; id++ {
+		drops.Add(id, uint64(id), last)
+		if drops.Seq(last+1) != last+1 {
+			t.Fatalf("a drop that is not final is forgotten after %d", id)
+		}
+	}
 }
 
 // TestPending asks what an answer from a change at 5 waits for.
