@@ -37,6 +37,30 @@ func TestLoadWaitsForCompactions(t *testing.T) {
 	b.check(db, b.rows)
 }
 
+// TestLoadInParts loads entities in order, whose pieces go to the files in several parts: only
+// whole pieces are installed.
+func TestLoadInParts(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.Testing.LoadBytes = 20_000
+	db := mustCreate(t, o)
+	b := &bulk{T: t, r: rand.New(rand.NewPCG(9, 9)), rows: map[string]int64{}}
+	list := b.entities(600, 10_000, true)
+	var installed []int64
+	result, err := db.Load(t.Context(), table, sequence(list), engine.LoadOptions{Installed: func(r engine.LoadResult) {
+		installed = append(installed, r.Entities)
+	}})
+	if err != nil || result.Entities != int64(len(list)) || result.Installs != len(installed) {
+		t.Fatalf("Load: %+v, %v, %d calls", result, err, len(installed))
+	}
+	for i, n := range installed[1 : len(installed)-1] { // an entity has 40 to 280 bytes
+		if n -= installed[i]; n < 20_000/280 || n > 20_000/40 {
+			t.Errorf("%d entities in a piece of 20,000 bytes", n)
+		}
+	}
+	b.loaded(list)
+	b.check(db, b.rows)
+}
+
 // TestLoadAndOpenCursor reads the rest of a cursor that began before a Load of the same
 // keys.
 func TestLoadAndOpenCursor(t *testing.T) {

@@ -116,9 +116,16 @@ func TestNoMemory(t *testing.T) {
 		if err := c.add(&e); !errors.Is(err, context.Canceled) || c.n != int64(chunks) {
 			t.Errorf("%v after %d entities, want %v after %d", err, c.n, context.Canceled, chunks)
 		}
+		var taken []*chunk
 		if c.part != nil {
-			m.put(c.part.chunks)
+			taken = c.part.chunks
 		}
+		m.put(taken)
 		m.free()
+		for _, k := range taken {
+			if k.memory.Bytes() != nil {
+				t.Error("a chunk is not freed")
+			}
+		}
 	}
 }
