@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -22,6 +23,7 @@ type leaveOutCase struct {
 // TestQueriesLeaveOutDeleted counts the tombstones of a memtable that queries pass after the first ones, which have found
 // the range that has no entity.
 func TestQueriesLeaveOutDeleted(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, c := range []leaveOutCase{
 		{"from the start", "", 0, 1, false, 1},
 		{"from the end", "", 0, 1, true, 1},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -20,6 +21,7 @@ import (
 // TestEmptyRanges deletes ranges of rows, puts rows into them by every way of writing, and compares the results of
 // queries, also over snapshots of the past, with a model: a range that a query has found empty must hide no row.
 func TestEmptyRanges(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(6) {
 		noSync := seed%2 == 1
 		t.Run(fmt.Sprintf("seed=%d,noSync=%t", seed, noSync), func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -153,6 +154,7 @@ func TestFirstUseFails(t *testing.T) {
 
 // TestVerifyFails fails each operation of Verify, which returns the error: it has not checked all.
 func TestVerifyFails(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk, _ := closedTree(t)
 	for n := 1; ; n++ {
 		fsys := errorfs.Wrap(disk, nil)

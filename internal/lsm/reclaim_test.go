@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -81,6 +82,7 @@ func TestOutputLimit(t *testing.T) {
 // part, on a disk with space for two of these files. The reclaim compacts the oldest runs first, unless all together have
 // little output.
 func TestReclaimOfFewRuns(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, c := range []struct {
 		runs, deleted int // of these rows
 		few           bool
