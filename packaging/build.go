@@ -8,7 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // maxProgram is the most bytes that a program may have.
@@ -38,19 +41,26 @@ func (r *release) build(ctx context.Context) error {
 	if err := r.writeTexts(docs); err != nil {
 		return err
 	}
-	var names []string
-	for _, p := range r.platforms {
-		b := built{platform: p, path: filepath.Join(work, p.os+"-"+p.arch, p.program()), docs: docs}
-		if err := r.compile(ctx, p, b.path); err != nil {
-			return err
-		}
-		made, err := r.pack(b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p, err)
-		}
-		names = append(names, made...)
+	// Most of the time is that of the linker and of gzip, each on one processor.
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.NumCPU())
+	names := make([][]string, len(r.platforms))
+	for i, p := range r.platforms {
+		group.Go(func() (err error) {
+			b := built{platform: p, path: filepath.Join(work, p.os+"-"+p.arch, p.program()), docs: docs}
+			if err := r.compile(ctx, p, b.path); err != nil {
+				return err
+			}
+			if names[i], err = r.pack(b); err != nil {
+				return fmt.Errorf("%s: %w", p, err)
+			}
+			return nil
+		})
 	}
-	return r.writeSums(names)
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return r.writeSums(slices.Concat(names...))
 }
 
 // compile makes a static program that knows its version and does not contain a path of this
