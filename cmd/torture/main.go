@@ -20,8 +20,8 @@ import (
 )
 
 func main() {
-	// The program opens thousands of small databases. The disks of a step of the profile churn are up to 2 GB, which
-	// without the limit became 24 GB.
+	// The program opens thousands of small databases. A step of the profile churn has disks of 2 GB, which may grow to
+	// five times that between collections unless the memory is limited.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(4 << 30)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
