@@ -248,6 +248,19 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// TestUpperBoundOfOtherPartition scans to a bound that is as long as the prefix of the last
+// partition of the first batch and differs from it in the last byte alone, as its end does.
+func TestUpperBoundOfOtherPartition(t *testing.T) {
+	m := newModel(t, 4096)
+	for i := range firstBatch - 1 {
+		m.apply(codec.AppendKey(nil, 16, fmt.Sprintf("P%03d", i), ""), codec.KindPut)
+	}
+	for _, partition := range []string{"a", "aa", "b"} {
+		m.apply(codec.AppendKey(nil, 16, partition, ""), codec.KindPut)
+	}
+	m.checkScans(nil, codec.AppendPartitionStart(nil, 16, "ab"), m.seq)
+}
+
 func TestForwardOnly(t *testing.T) {
 	defer func() {
 		if recover() == nil {
