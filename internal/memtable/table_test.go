@@ -249,7 +249,8 @@ func TestShapes(t *testing.T) {
 }
 
 // TestUpperBoundOfOtherPartition scans to a bound that is as long as the prefix of the last
-// partition of the first batch and differs from it in the last byte alone, as its end does.
+// partition of the first batch and differs from it in the last byte alone, as the end of that
+// partition does.
 func TestUpperBoundOfOtherPartition(t *testing.T) {
 	m := newModel(t, 4096)
 	for i := range firstBatch - 1 {
