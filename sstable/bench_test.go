@@ -87,38 +87,56 @@ func BenchmarkWrite(b *testing.B) {
 	for _, per := range []int{1000, 1} {
 		for comp, name := range []string{"fast", "small", "none"} {
 			b.Run(fmt.Sprintf("perPartition=%d/compression=%s", per, name), func(b *testing.B) {
-				entries := telemetry(benchRows, per)
-				var s shaper
-				rows := make([]codec.ShapedRow, len(entries))
-				for i := range entries {
-					rows[i] = s.row(&entries[i])
-				}
 				o := writerOptions()
 				o.Compression = Compression(comp)
-				var w *Writer
-				var size int64
-				n := 0
-				b.ReportAllocs()
-				for b.Loop() {
-					if w == nil {
-						w = NewWriter(&discard{}, o)
-					}
-					if err := w.Add(entries[n].key, rows[n]); err != nil {
-						b.Fatal(err)
-					}
-					if n++; n == len(entries) {
-						info, err := w.Finish()
-						if err != nil {
-							b.Fatal(err)
-						}
-						size, n, w = info.Size, 0, nil
-					}
-				}
-				if size > 0 {
-					b.ReportMetric(float64(size)/benchRows, "B/row")
-				}
+				benchWrite(b, telemetry(benchRows, per), o)
 			})
 		}
+	}
+	b.Run("sparse", func(b *testing.B) { benchWrite(b, sparseEntries(benchRows), writerOptions()) })
+}
+
+// sparseEntries returns n entities that have ten of 251 properties each.
+func sparseEntries(n int) []entry {
+	list := make([]entry, n)
+	for i := range list {
+		props := make(edm.Properties, 10)
+		for j := range props {
+			props[j] = edm.Property{Name: fmt.Sprintf("Property%03d", (i*7+j*31)%251), Value: edm.Int64(int64(i * j))}
+		}
+		list[i] = newEntry(fmt.Sprintf("%06d", i/1000), fmt.Sprintf("%06d", i), uint64(i+1), false, props)
+	}
+	return list
+}
+
+// benchWrite writes all entries to a file, again and again. An operation is one entry.
+func benchWrite(b *testing.B, entries []entry, o WriterOptions) {
+	var s shaper
+	rows := make([]codec.ShapedRow, len(entries))
+	for i := range entries {
+		rows[i] = s.row(&entries[i])
+	}
+	var w *Writer
+	var size int64
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if w == nil {
+			w = NewWriter(&discard{}, o)
+		}
+		if err := w.Add(entries[n].key, rows[n]); err != nil {
+			b.Fatal(err)
+		}
+		if n++; n == len(entries) {
+			info, err := w.Finish()
+			if err != nil {
+				b.Fatal(err)
+			}
+			size, n, w = info.Size, 0, nil
+		}
+	}
+	if size > 0 {
+		b.ReportMetric(float64(size)/benchRows, "B/row")
 	}
 }
 

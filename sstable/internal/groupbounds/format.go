@@ -56,7 +56,10 @@ func AppendColumns(dst []byte, columns []Column) []byte {
 }
 
 // Builder collects the bounds of the columns of one group.
-type Builder struct{ columns []columnBounds }
+type Builder struct {
+	columns []columnBounds
+	entries [MaxColumns]uint16 // by column: one more than its index in columns; 0 if it is not there
+}
 
 // columnBounds are the bounds of one column in the group.
 type columnBounds struct {
@@ -66,19 +69,22 @@ type columnBounds struct {
 }
 
 // Reset forgets all columns.
-func (b *Builder) Reset() { b.columns = b.columns[:0] }
+func (b *Builder) Reset() {
+	b.columns = b.columns[:0]
+	clear(b.entries[:])
+}
 
 // Add adds the bounds of values of the type t in some rows to those of a column, which is an
-// index in the list of columns.
+// index in the list of columns, less than MaxColumns.
 func (b *Builder) Add(column int, t edm.Type, rows int, v *valuebounds.Bounds) {
-	for i := range b.columns {
-		if c := &b.columns[i]; c.column == column {
-			c.rows += rows
-			c.bounds.Merge(t, v)
-			return
-		}
+	if i := b.entries[column]; i > 0 {
+		c := &b.columns[i-1]
+		c.rows += rows
+		c.bounds.Merge(t, v)
+		return
 	}
 	b.columns = append(b.columns, columnBounds{column, rows, *v})
+	b.entries[column] = uint16(len(b.columns))
 }
 
 // AppendTo appends the bounds of a group with the given number of rows without tombstones, whose
