@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,10 +25,12 @@ var queryLayouts = []struct {
 	random bool // every run has keys of the whole table
 	got    bool // gets have arranged the heads by rows
 	fresh  bool // a hundredth of the entities is in a memtable too
+	shapes int  // if it is not 0, each entity has one property more, one of so many
 }{
 	{name: "runs=1", runs: 1},
 	{name: "runs=1-got", runs: 1, got: true},
 	{name: "runs=1-fresh", runs: 1, fresh: true},
+	{name: "runs=1-shapes=5", runs: 1, shapes: 5},
 	{name: "runs=2-apart", runs: 2},
 	{name: "runs=3-overlapping", runs: 3, random: true},
 	{name: "runs=8-overlapping", runs: 8, random: true},
@@ -96,7 +99,7 @@ func BenchmarkQuery(b *testing.B) {
 					data = bench.NewDataset(shape, *seed)
 				}
 				if db == nil {
-					db = loadRuns(b, dir, data, layout.runs, layout.random)
+					db = loadRuns(b, dir, data, layout.runs, layout.random, layout.shapes)
 					queryTable(b, db, store.Query{}, true)
 					for i := 0; layout.got && i < data.Len(); i++ {
 						if _, err := db.Get(b.Context(), queryName, data.Key(i)); err != nil {
@@ -163,7 +166,7 @@ func BenchmarkShortQuery(b *testing.B) {
 					data = bench.NewDataset(shape, *seed)
 				}
 				if db == nil {
-					db = loadRuns(b, dir, data, layout.runs, layout.random)
+					db = loadRuns(b, dir, data, layout.runs, layout.random, layout.shapes)
 					queryTable(b, db, store.Query{}, true)
 				}
 				if c.fresh {
@@ -192,7 +195,7 @@ func BenchmarkShortQuery(b *testing.B) {
 const shortLimit = 100
 
 // loadRuns returns a database whose entities are in runs of about equal size.
-func loadRuns(b *testing.B, dir string, data *bench.Dataset, runs int, random bool) *engine.DB {
+func loadRuns(b *testing.B, dir string, data *bench.Dataset, runs int, random bool, shapes int) *engine.DB {
 	b.Helper()
 	ctx := context.Background()
 	o := engine.Options{CacheBytes: 1 << 30, SegmentBytes: 512 << 20, TierRuns: 16, NoSync: true, Testing: engine.TestHooks{Manual: true}}
@@ -215,7 +218,11 @@ func loadRuns(b *testing.B, dir string, data *bench.Dataset, runs int, random bo
 			at = int(order[i])
 		}
 		data.Fill(at, at, &e)
-		_, err := db.Apply(ctx, queryName, store.InsertOrReplace(e))
+		put := e
+		if shapes > 0 {
+			put.Properties = append(slices.Clip(e.Properties), edm.Property{Name: fmt.Sprint("Own", at%shapes), Value: edm.Int32(int32(at))})
+		}
+		_, err := db.Apply(ctx, queryName, store.InsertOrReplace(put))
 		must(err)
 		if (i+1)*runs/data.Len() != i*runs/data.Len() {
 			must(db.Flush(ctx))

@@ -51,22 +51,28 @@ func (it *Iterator) setCaptures(g int, sel *Selector) {
 // it, and the texts that sel kept.
 func (it *Iterator) addToChunks(sel *Selector) {
 	all, g := it.r.index.Groups, it.g
-	plain := it.h.Uniform() && !it.h.Tombstone(0) && !it.h.Versions() && !all[g].Continues && (g+1 == len(all) || !all[g+1].Continues)
+	plain := !it.h.Tombstones() && !it.h.Versions() && !all[g].Continues && (g+1 == len(all) || !all[g+1].Continues)
 	for i, name := range sel.rows.Columns() {
-		texts := sel.rows.Texts(i)
-		switch it.chunks.Lacks(i, g) {
-		case columnchunk.Nothing:
-			continue
-		case columnchunk.Values:
-			if texts == nil {
-				continue
-			}
-		}
+		texts, lack := sel.rows.Texts(i), it.chunks.Lacks(i, g)
 		property, t := columnchunk.None, edm.Type(0)
-		if plain {
-			if name == edm.TimestampName {
-				property, t = columnchunk.Timestamp, edm.TypeDateTime
-			} else if n := it.view.Shape().Index(name); n >= 0 {
+		switch {
+		case lack == columnchunk.Nothing:
+			continue
+		case !plain:
+		case name == edm.TimestampName:
+			property, t = columnchunk.Timestamp, edm.TypeDateTime
+		case !it.h.Uniform():
+			gathered := sel.rows.Gathered(i)
+			if gathered == nil {
+				it.chunks.Add(i, g, it.h, property, t, false, nil)
+			} else if lack == columnchunk.All || gathered.Complete() {
+				it.chunks.AddGathered(i, g, gathered)
+			}
+			continue
+		case lack == columnchunk.Values && texts == nil:
+			continue
+		default:
+			if n := it.view.Shape().Index(name); n >= 0 {
 				property, t = n, it.view.Shape().Type(n)
 			}
 		}

@@ -225,14 +225,14 @@ func TestSelectSharesChunks(t *testing.T) {
 	o := writerOptions()
 	var files []vfs.File
 	var infos []Info
-	models := [][]entry{typed(3000), replaced(1000)}
+	models := [][]entry{typed(3000), replaced(1000), mixed(3000)}
 	o.GroupBytes = 2500
 	for _, entries := range models {
 		f, info := write(t, o, entries)
 		files, infos = append(files, f), append(infos, info)
 	}
 	for seed := range uint64(rounds(24)) {
-		i := min(seed%3, 1)
+		i := seed % uint64(len(models))
 		entries, info := models[i], infos[i]
 		g, r := newGenerator(seed), open(t, files[i], cache.New(8<<20))
 		var it Iterator

@@ -648,21 +648,42 @@ func TestExtend(t *testing.T) {
 
 // TestSelectErrors selects from groups of which one is damaged: its head, or what is not the head.
 func TestSelectErrors(t *testing.T) {
+	numbers := mixed(600)
+	for i := range numbers {
+		if e := &numbers[i]; i%20 == 7 { // a shape of too few rows for columns
+			props := append(edm.Properties{{Name: "number", Value: edm.Int64(int64(i))}}, e.props...)
+			*e = newEntry(e.pk, e.rk, e.seq, false, props)
+		}
+	}
+	text := predicate.NewCompare("text", predicate.Ge, edm.String("\U0001F600"))
+	for name, c := range map[string]struct {
+		entries []entry
+		node    *predicate.Node
+	}{
+		"one shape":      {typed(600), text},
+		"several shapes": {mixed(600), text},
+		"a few numbers":  {sortEntries(numbers), predicate.NewCompare("number", predicate.Lt, edm.Int64(0))},
+	} {
+		t.Run(name, func(t *testing.T) { testSelectErrors(t, c.entries, predicate.Compile(c.node)) })
+	}
+}
+
+func testSelectErrors(t *testing.T, entries []entry, p *predicate.Program) {
 	w := writerOptions()
 	w.GroupBytes = 4000
-	f, info := write(t, w, typed(600))
+	f, info := write(t, w, entries)
 	data := bytesOf(t, f, info.Size)
 	damaged := &open(t, f, nil).index.Groups[5]
 	for _, head := range []bool{true, false} {
-		p := bytes.Clone(data)
+		bad := bytes.Clone(data)
 		for i := range damaged.Len {
 			if head == (i >= damaged.Before && i < damaged.HeadEnd()) {
-				p[damaged.Off+int64(i)] ^= 0xFF
+				bad[damaged.Off+int64(i)] ^= 0xFF
 			}
 		}
-		r := open(t, fileOf(t, p), cache.New(1<<20))
+		r := open(t, fileOf(t, bad), cache.New(1<<20))
 		for _, reverse := range []bool{false, true} {
-			sel := NewSelector(predicate.Compile(predicate.NewCompare("text", predicate.Ge, edm.String("\U0001F600"))))
+			sel := NewSelector(p)
 			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
 			span, _ := it.SpanGE(r.index.Groups[1].Separator)
 			if !it.Extend(&span, false, codec.AppendTable(nil, 1<<30), 600) {

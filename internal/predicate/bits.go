@@ -1,6 +1,9 @@
 package predicate
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // MaxRows is the most rows that Bits can hold.
 const MaxRows = 1024
@@ -91,6 +94,18 @@ func (b *Bits) AppendRows(dst []int, from, to, most int) []int {
 func (b *Bits) And(o *Bits) {
 	for i := range b {
 		b[i] &= o[i]
+	}
+}
+
+// AndBytes removes the rows that are not in o, whose bits begin with the least significant one of
+// its first byte.
+func (b *Bits) AndBytes(o []byte) {
+	for i := range b {
+		var w [8]byte
+		if 8*i < len(o) {
+			copy(w[:], o[8*i:])
+		}
+		b[i] &= binary.LittleEndian.Uint64(w[:])
 	}
 }
 

@@ -60,6 +60,12 @@ type Words struct {
 	Off, Step  int
 }
 
+// At returns value i.
+func (w *Words) At(i int) uint64 {
+	at := w.Off + i*w.Step
+	return w.Base + binary.LittleEndian.Uint64(w.Data[at:at+8])&w.Mask
+}
+
 // KeepWords removes from set the rows, less than n, whose word does not match. The kind of
 // t must be Ints or Floats.
 func (t *Test) KeepWords(w *Words, n int, set *Bits) {

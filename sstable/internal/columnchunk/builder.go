@@ -59,11 +59,33 @@ type Texts []byte
 // have the same user key. texts may be nil. If the chunk would be too long, or the group is not
 // plain, the chunk says that only the group itself has the values.
 func (b *Builder) Add(i int, h *rowgroup.Head, property int, t edm.Type, plain bool, texts Texts) {
-	from := len(b.buf)
-	clear(b.buf[i*entryBytes:][:entryBytes])
+	from := b.begin(i)
 	if plain {
-		b.add(i, h, property, t, texts)
+		e := b.entry(h.MaxSeq, h.Rows(), t)
+		b.add(&e, h, property, texts)
+		copy(b.buf[i*entryBytes:], e[:])
 	}
+	b.end(i, from)
+}
+
+// AddGathered is Add for a column that has begun, of a group that is plain but for the shapes of its
+// rows.
+func (b *Builder) AddGathered(i int, g *Gathered) {
+	from := b.begin(i)
+	e := b.entry(g.MaxSeq, g.Rows, g.Type)
+	b.addGathered(&e, g)
+	copy(b.buf[i*entryBytes:], e[:])
+	b.end(i, from)
+}
+
+// begin removes the entry of the group with index i and returns where its values begin.
+func (b *Builder) begin(i int) (from int) {
+	clear(b.buf[i*entryBytes:][:entryBytes])
+	return len(b.buf)
+}
+
+// end removes the group again if the chunk is too long with it.
+func (b *Builder) end(i, from int) {
 	if len(b.buf)+wordBytes > MaxBytes {
 		b.buf = b.buf[:from]
 		clear(b.buf[i*entryBytes:][:entryBytes])
@@ -73,31 +95,35 @@ func (b *Builder) Add(i int, h *rowgroup.Head, property int, t edm.Type, plain b
 	binary.LittleEndian.PutUint32(b.buf[addedAt:], added|1<<i)
 }
 
-func (b *Builder) add(i int, h *rowgroup.Head, property int, t edm.Type, texts Texts) {
-	var e [entryBytes]byte
-	binary.LittleEndian.PutUint64(e[8:], h.MaxSeq)
+// entry returns the entry of a group whose values are appended next.
+func (b *Builder) entry(maxSeq uint64, rows int, t edm.Type) (e [entryBytes]byte) {
+	binary.LittleEndian.PutUint64(e[8:], maxSeq)
 	binary.LittleEndian.PutUint32(e[16:], uint32(len(b.buf)))
-	binary.LittleEndian.PutUint16(e[20:], uint16(h.Rows()))
+	binary.LittleEndian.PutUint16(e[20:], uint16(rows))
 	e[25] = byte(t)
+	return e
+}
+
+func (b *Builder) add(e *[entryBytes]byte, h *rowgroup.Head, property int, texts Texts) {
 	switch property {
 	case None:
 		e[24] = absent
 	case Timestamp:
-		b.addWords(&e, rowgroup.Column{Kind: rowgroup.Words, Words: h.Timestamps()}, h.Rows())
+		w := h.Timestamps()
+		b.addWords(e, rowgroup.Words, &w, h.Rows())
 	default:
 		if c := h.Column(property); c.Kind != rowgroup.Heap {
-			b.addColumn(&e, c, h.Rows())
+			b.addColumn(e, c, h.Rows())
 		} else if e[24] = unread; texts != nil {
-			b.addTexts(&e, texts)
+			b.addTexts(e, texts)
 		}
 	}
-	copy(b.buf[i*entryBytes:], e[:])
 }
 
 func (b *Builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
 	switch c.Kind {
 	case rowgroup.Words:
-		b.addWords(e, c, rows)
+		b.addWords(e, c.Kind, &c.Words, rows)
 	case rowgroup.Booleans:
 		e[24] = byte(c.Kind)
 		b.buf = append(b.buf, c.Booleans...)
@@ -110,18 +136,42 @@ func (b *Builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
 		for code := range c.Entries() {
 			b.buf = append(b.buf, c.Entry(code)...)
 		}
-		e[27] = byte(c.Entries() - 1)
-		binary.LittleEndian.PutUint16(e[22:], uint16(end))
-		b.addWords(e, c, rows)
+		b.addCodes(e, c.Entries(), end, &c.Words, rows)
 	case rowgroup.ByRow, rowgroup.Heap:
 	}
 }
 
-func (b *Builder) addWords(e *[entryBytes]byte, c rowgroup.Column, rows int) {
-	w := &c.Words
+func (b *Builder) addGathered(e *[entryBytes]byte, g *Gathered) {
+	if g.Some != nil {
+		e[28] = 1
+		b.buf = append(b.buf, g.Some...)
+	}
+	switch e[24] = unread; g.Kind {
+	case rowgroup.Words:
+		b.addWords(e, g.Kind, &g.Words, g.Rows)
+	case rowgroup.Codes:
+		b.buf = append(b.buf, g.entries...)
+		b.addCodes(e, g.count, len(g.entries)-2*g.count, &g.Words, g.Rows)
+	case rowgroup.Heap:
+		b.addTexts(e, g.texts)
+	default:
+		if g.Absent {
+			e[24] = absent
+		}
+	}
+}
+
+// addCodes adds the codes of a dictionary whose entries, of some bytes, were appended.
+func (b *Builder) addCodes(e *[entryBytes]byte, entries, size int, w *predicate.Words, rows int) {
+	e[27] = byte(entries - 1)
+	binary.LittleEndian.PutUint16(e[22:], uint16(size))
+	b.addWords(e, rowgroup.Codes, w, rows)
+}
+
+func (b *Builder) addWords(e *[entryBytes]byte, kind rowgroup.ColumnKind, w *predicate.Words, rows int) {
 	width := (bits.Len64(w.Mask) + 7) / 8
 	binary.LittleEndian.PutUint64(e[:], w.Base)
-	e[24], e[26] = byte(c.Kind), byte(width)
+	e[24], e[26] = byte(kind), byte(width)
 	switch width {
 	case 0:
 		return

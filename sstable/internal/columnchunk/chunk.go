@@ -29,7 +29,8 @@ const MaxBytes = 64 << 10
 //	25  u8  type of the values
 //	26  u8  width of a word in bytes
 //	27  u8  dictionary entries - 1
-//	28  zeros
+//	28  u8  1 if some rows do not have the property
+//	29  zeros
 //
 // A group of the kind rowgroup.ByRow has no values here. After the entries follow
 //
@@ -37,8 +38,10 @@ const MaxBytes = 64 << 10
 //	4  u32 a bit for each group that was added
 //	8  u16 length of the name of the property, and the name
 //
-// and the values. Those of a dictionary are the u16 end of each entry, the entries and the
-// codes. Those of the kind rowgroup.Heap are predicate.Prefixes. A word is read as eight bytes, so that eight bytes follow the last one.
+// and the values. Before those of a group are the rows that have the property, as bits, if some do
+// not have it. The values of a dictionary are the u16 end of each entry, the entries and the codes.
+// Those of the kind rowgroup.Heap are predicate.Prefixes. A word is read as eight bytes, so that
+// eight bytes follow the last one.
 type Chunk []byte
 
 const (
@@ -49,7 +52,7 @@ const (
 	nameAt     = nameLenAt + 2
 	wordBytes  = 8
 	absent     = 255 // no row has the property
-	unread     = 254 // rowgroup.Heap, and the values were not added
+	unread     = 254 // the values were not added, because they were not read
 )
 
 // Is reports whether c is the column of the property with the given name from group first on.
@@ -70,9 +73,10 @@ func (c Chunk) Has(i int) bool { return binary.LittleEndian.Uint32(c[addedAt:])>
 type Column struct {
 	Kind     rowgroup.ColumnKind
 	Absent   bool // no row has the property; Kind is ByRow
-	Unread   bool // Kind would be Heap, but the values were not added; it is ByRow
+	Unread   bool // the values were not added, because they were not read; Kind is ByRow
 	Type     edm.Type
 	Rows     int
+	Some     []byte // the rows that have the property, for predicate.Bits.AndBytes; nil for all
 	MaxSeq   uint64
 	Words    predicate.Words
 	Booleans []byte
@@ -87,6 +91,12 @@ func (c Chunk) Column(i int, col *Column) {
 	at := int(binary.LittleEndian.Uint32(e[16:]))
 	col.Kind, col.Absent, col.Unread = rowgroup.ColumnKind(e[24]), e[24] == absent, e[24] == unread
 	col.Type, col.Rows, col.MaxSeq = edm.Type(e[25]), int(binary.LittleEndian.Uint16(e[20:])), binary.LittleEndian.Uint64(e[8:])
+	col.Some = nil
+	if e[28] != 0 {
+		n := (col.Rows + 7) / 8
+		col.Some = c[at:][:n]
+		at += n
+	}
 	switch col.Kind {
 	case rowgroup.Booleans:
 		col.Booleans = c[at:][:(col.Rows+7)/8]

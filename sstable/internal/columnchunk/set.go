@@ -134,7 +134,7 @@ type Lack uint8
 // The values of Lack.
 const (
 	Nothing Lack = iota
-	Values       // of the kind rowgroup.Heap
+	Values
 	All
 )
 
@@ -155,6 +155,14 @@ func (s *Set) Lacks(i, g int) Lack {
 
 // Add adds column i of group g. See Builder.Add.
 func (s *Set) Add(i, g int, h *rowgroup.Head, property int, t edm.Type, plain bool, texts Texts) {
+	s.builder(i).Add(g-s.first, h, property, t, plain, texts)
+}
+
+// AddGathered adds column i of group g. See Builder.AddGathered.
+func (s *Set) AddGathered(i, g int, from *Gathered) { s.builder(i).AddGathered(g-s.first, from) }
+
+// builder returns the builder of column i, which has the groups of its chunk.
+func (s *Set) builder(i int) *Builder {
 	k := &s.list[i]
 	switch {
 	case k.began:
@@ -164,5 +172,5 @@ func (s *Set) Add(i, g int, h *rowgroup.Head, property int, t edm.Type, plain bo
 		k.builder.Begin(s.first, k.name)
 	}
 	k.began = true
-	k.builder.Add(g-s.first, h, property, t, plain, texts)
+	return &k.builder
 }

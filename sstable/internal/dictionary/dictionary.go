@@ -15,6 +15,10 @@ const maxEntries = 256 // part of the file format
 
 // Builder collects the distinct values of a column until there are too many.
 type Builder struct {
+	// Whole is set before the first Add if the Builder must not stop because the first values are
+	// nearly all different.
+	Whole bool
+
 	stopped bool
 	codes   []uint64
 	total   int // bytes of all values, repeated ones included
@@ -52,7 +56,7 @@ func (d *Builder) Add(b []byte) {
 		}
 	}
 	n := len(d.ends)
-	if n == maxEntries || n >= trialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
+	if n == maxEntries || !d.Whole && n >= trialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
 		d.stopped = true
 		return
 	}
@@ -82,6 +86,9 @@ func (d *Builder) AppendTo(dst []byte) []byte {
 	}
 	return append(dst, d.bytes...)
 }
+
+// Entries returns the number of distinct values.
+func (d *Builder) Entries() int { return len(d.ends) }
 
 // Stop ends the collection: the column has no dictionary.
 func (d *Builder) Stop() { d.stopped = true }

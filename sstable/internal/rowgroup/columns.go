@@ -96,7 +96,7 @@ func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse 
 		}
 		for _, row := range c.rows[from:] {
 			if !r.uniform {
-				row = h.ordinal(row)
+				row = h.Ordinal(row)
 			}
 			c.others = append(c.others, row)
 		}

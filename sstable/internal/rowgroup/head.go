@@ -286,7 +286,7 @@ func (h *Head) checkTimes() bool {
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.sectionAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || !checkHeap(h.data, s.columns, int(s.lastHeap), h.ordinal(row), 0)) {
+		if s != nil && s.heap && (s.mode == modeRows || !checkHeap(h.data, s.columns, int(s.lastHeap), h.Ordinal(row), 0)) {
 			return false
 		}
 	}
@@ -301,8 +301,8 @@ func (h *Head) sectionAt(row int) *shapeSection {
 	return nil
 }
 
-// ordinal returns the index of a row among the rows of its section.
-func (h *Head) ordinal(row int) int {
+// Ordinal returns the index of a row among the rows of its section.
+func (h *Head) Ordinal(row int) int {
 	if h.sectionOf.step == 0 {
 		return row
 	}
@@ -350,7 +350,7 @@ func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte, from, to int) error {
 				return err
 			}
 		default:
-			if !checkHeap(h.data, s.columns, int(s.lastHeap), h.ordinal(row), len(heap)) {
+			if !checkHeap(h.data, s.columns, int(s.lastHeap), h.Ordinal(row), len(heap)) {
 				return errors.New("values outside their row")
 			}
 		}

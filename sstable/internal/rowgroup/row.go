@@ -86,7 +86,7 @@ func (r *Row) Set(row int) {
 	}
 	r.row, r.ordinal = row, row
 	if !r.uniform {
-		r.ordinal = r.h.ordinal(row)
+		r.ordinal = r.h.Ordinal(row)
 		if s := r.h.sectionAt(row); s != r.section {
 			r.section, r.columns, r.shape = s, s.columns, s.shape
 		}

@@ -1,6 +1,9 @@
 package rowgroup
 
-import "github.com/tablerock-db/tablerock/internal/predicate"
+import (
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
 
 // Visible adds to set the rows from to to-1 that are the newest version of their key with a
 // sequence number of at most snap, tombstones excluded. Row from is the newest version of
@@ -26,11 +29,33 @@ func (h *Head) Visible(from, to int, snap uint64, set *predicate.Bits) {
 // Uniform reports whether all rows have one shape, or all are tombstones.
 func (h *Head) Uniform() bool { return h.sectionOf.step == 0 }
 
+// Tombstones reports whether a row is a tombstone.
+func (h *Head) Tombstones() bool {
+	if h.Uniform() {
+		return h.Tombstone(0)
+	}
+	for row := range h.rows {
+		if h.Tombstone(row) {
+			return true
+		}
+	}
+	return false
+}
+
 // Sections returns the number of shapes, or of parts of the group with one shape each.
 func (h *Head) Sections() int { return len(h.sections) }
 
 // Section returns a number for the shape of a row, 0 for a tombstone.
 func (h *Head) Section(row int) int { return int(h.sectionOf.at(h.data, row)) }
+
+// SectionShape returns the shape of a section, from 1.
+func (h *Head) SectionShape(section int) *codec.Shape {
+	s := &h.sections[section-1]
+	if s.shape == nil {
+		return h.shapes.At(int(s.id))
+	}
+	return s.shape
+}
 
 // Head returns the head that r is attached to.
 func (r *Row) Head() *Head { return r.h }
@@ -42,7 +67,8 @@ func (v *vector) words(data []byte) predicate.Words {
 	return predicate.Words{Data: data, Base: v.base, Mask: v.mask, Off: int(v.off), Step: int(v.step)}
 }
 
-// Column is the values of a property in all rows of a Uniform group.
+// Column is the values of a property in all rows of a section, by their ordinals. In a Uniform
+// group these are the rows of the group.
 type Column struct {
 	Kind     ColumnKind
 	Words    predicate.Words // of the kind Words, and the codes of the kind Codes
@@ -63,9 +89,13 @@ const (
 	Heap                       // Strings or Binaries outside the head, whose lengths are known
 )
 
-// Column returns the column of property i.
-func (h *Head) Column(i int) Column {
-	s := &h.sections[h.sectionOf.base-1]
+// Column returns the column of property i in a Uniform group.
+func (h *Head) Column(i int) Column { return h.SectionColumn(int(h.sectionOf.base), i) }
+
+// SectionColumn returns the column of property i in a section, from 1. It has the kind Heap in a
+// Uniform group alone.
+func (h *Head) SectionColumn(section, i int) Column {
+	s := &h.sections[section-1]
 	if s.mode != modeColumns {
 		return Column{}
 	}
@@ -74,11 +104,11 @@ func (h *Head) Column(i int) Column {
 	case encodingWord:
 		c.Kind, c.Words = Words, c.c.a.words(h.data)
 	case encodingBits:
-		c.Kind, c.Booleans = Booleans, h.data[c.c.a.off:][:(h.rows+7)/8]
+		c.Kind, c.Booleans = Booleans, h.data[c.c.a.off:][:(s.rows+7)/8]
 	case encodingDict:
 		c.Kind, c.Words = Codes, c.c.a.words(h.data)
 	case encodingHeap, encodingHeapLast:
-		if len(h.ValueBlocks) == 0 {
+		if len(h.ValueBlocks) == 0 && h.Uniform() {
 			c.Kind = Heap
 		}
 	}

@@ -25,6 +25,9 @@ type fromColumns Selector
 // Keep implements predicate.Rows.
 func (s *fromColumns) Keep(t *predicate.Term, set *predicate.Bits) {
 	c := &s.columns[s.program.Column(t)]
+	if c.Some != nil {
+		set.AndBytes(c.Some)
+	}
 	switch {
 	case c.Absent:
 		*set = predicate.Bits{}

@@ -17,14 +17,14 @@ type Selector struct {
 	// During Select.
 	row     *rowgroup.Row
 	head    *rowgroup.Head
-	binding *predicate.Binding // to the shape of the rows that are selected from
+	binding *predicate.Binding // to the shape of a Uniform group
 
-	rows predicate.Bits   // of the shape of binding; here, because a local one is allocated for each call
 	list []predicate.Text // scratch
 	// column is here, because a local one is allocated for each call.
 	column rowgroup.Column
 
-	texts []captured // by Program.Column
+	texts    []captured             // by Program.Column
+	gathered []columnchunk.Gathered // by Program.Column; nil before the first group of several shapes
 
 	// During SelectFrom.
 	columns []columnchunk.Column
@@ -36,10 +36,6 @@ func New(p *predicate.Program) *Selector {
 	return &Selector{program: p, matcher: predicate.NewMatcher(p), texts: make([]captured, len(p.Names()))}
 }
 
-// maxSections limits the shapes of a group whose rows are selected shape by shape: each
-// takes a pass over the rows.
-const maxSections = 4
-
 // Select removes from set, rows of the group that row is attached to, the rows that do not
 // satisfy the program. Tombstones must not be in set. The error is that of a value that
 // cannot be read; then set is undefined.
@@ -48,31 +44,13 @@ func (s *Selector) Select(row *rowgroup.Row, set *predicate.Bits) error {
 	for i := range s.texts {
 		s.texts[i].done = false
 	}
-	if s.head.Sections() > maxSections {
-		for at := set.After(-1); at >= 0; at = set.After(at) {
-			if row.Set(at); !s.matcher.Match(row.Shape(), row) {
-				set.Remove(at)
-			}
-		}
-		return row.Err()
+	if !s.head.Uniform() {
+		return s.selectMixed(set)
 	}
-	rest := *set
-	*set = predicate.Bits{}
-	for first := rest.After(-1); first >= 0; first = rest.After(-1) {
+	if first := set.After(-1); first >= 0 {
 		row.Set(first)
 		s.binding = s.matcher.Bind(row.Shape())
-		s.rows = rest
-		if !s.head.Uniform() {
-			section := s.head.Section(first)
-			for at := rest.After(first); at >= 0; at = rest.After(at) {
-				if s.head.Section(at) != section {
-					s.rows.Remove(at)
-				}
-			}
-		}
-		rest.AndNot(&s.rows)
-		s.program.Select(s, &s.rows)
-		set.Or(&s.rows)
+		s.program.Select(s, set)
 	}
 	return row.Err()
 }
@@ -81,7 +59,7 @@ func (s *Selector) Select(row *rowgroup.Row, set *predicate.Bits) error {
 // comparison of all of them costs less than one row by row.
 const denseShare = 8
 
-// Keep implements predicate.Rows for rows of the shape of binding.
+// Keep implements predicate.Rows for a Uniform group.
 func (s *Selector) Keep(t *predicate.Term, set *predicate.Bits) {
 	property := s.binding.Property(t)
 	dense := set.Len() > s.head.Rows()/denseShare
@@ -93,7 +71,7 @@ func (s *Selector) Keep(t *predicate.Term, set *predicate.Bits) {
 		w := s.head.Timestamps()
 		t.Test(edm.TypeDateTime).KeepWords(&w, s.head.Rows(), set)
 		return
-	case property >= 0 && dense && s.head.Uniform():
+	case property >= 0 && dense:
 		s.row.Set(set.After(-1))
 		if s.keepColumn(t, property, set) {
 			return

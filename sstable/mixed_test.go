@@ -1,0 +1,103 @@
+package sstable
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// mixed returns n rows of several shapes: some lack properties of typed, a few have a shape of
+// their own, and "int" has two types.
+func mixed(n int) []entry {
+	list := typed(n)
+	for i := range list {
+		e := &list[i]
+		var props edm.Properties
+		for _, p := range e.props {
+			switch {
+			case i%5 == 1 && (p.Name == "double" || p.Name == "state" || p.Name == "id"):
+			case i%5 == 2 && p.Name == "int":
+				n, _ := p.Value.Int32()
+				props = append(props, edm.Property{Name: "int", Value: edm.Int64(int64(n))})
+			case i%5 == 3 && p.Name != "bool" && p.Name != "time" && p.Name != "text":
+			default:
+				props = append(props, p)
+			}
+		}
+		if i%17 == 0 {
+			props = append(props, edm.Property{Name: fmt.Sprintf("own%d", i%1000), Value: edm.Int64(int64(i))})
+		}
+		*e = newEntry(e.pk, e.rk, e.seq, false, props)
+	}
+	return sortEntries(list)
+}
+
+// TestChunksOfSeveralShapes runs filters over groups of several shapes three times. The third
+// time, they load no head of a group without matches.
+func TestChunksOfSeveralShapes(t *testing.T) {
+	entries := mixed(4000)
+	o := writerOptions()
+	o.GroupBytes = 4000
+	f, info := write(t, o, entries)
+	compare := predicate.NewCompare
+	for name, c := range map[string]struct {
+		node  *predicate.Node
+		heads bool // chunks do not suffice
+	}{
+		"double":       {node: compare("double", predicate.Gt, edm.Double(990))},
+		"no double":    {node: predicate.NewNot(compare("double", predicate.Gt, edm.Double(0.5)))},
+		"zero":         {node: compare("double", predicate.Lt, edm.Double(0.25))},
+		"none":         {node: compare("zero", predicate.Gt, edm.Int64(0))},
+		"bool":         {node: predicate.NewAnd(compare("bool", predicate.Eq, edm.Boolean(true)), compare("time", predicate.Lt, edm.DateTime(1<<58+100)))},
+		"dictionary":   {node: compare("state", predicate.Eq, edm.String("half open"))},
+		"empty text":   {node: compare("state", predicate.Eq, edm.String(""))},
+		"other states": {node: predicate.NewNot(compare("state", predicate.Ge, edm.String("")))},
+		"text":         {node: compare("text", predicate.Eq, edm.String("no text"))},
+		"id before":    {node: compare("id", predicate.Lt, edm.String("user/000100"))},
+		"not a text":   {node: compare("id", predicate.Ne, edm.Int32(0))},
+		"no text":      {node: compare("text", predicate.Ge, edm.Int32(0))},
+		"absent":       {node: compare("other", predicate.Ne, edm.Int64(0))},
+		"own":          {node: compare("own17", predicate.Gt, edm.Int64(1000))},
+		"timestamp":    {node: compare(edm.TimestampName, predicate.Gt, edm.DateTime(entries[3989].ts))},
+		"two":          {node: predicate.NewAnd(compare("state", predicate.Eq, edm.String("open")), compare("double", predicate.Ge, edm.Double(990)))},
+		"few, own":     {node: predicate.NewAnd(compare("double", predicate.Ge, edm.Double(990)), compare("own17", predicate.Ge, edm.Int64(0)))},
+		"few of two":   {node: predicate.NewAnd(compare("double", predicate.Ge, edm.Double(990)), compare("time", predicate.Ge, edm.DateTime(1<<58+3999)))},
+		"either":       {node: predicate.NewOr(compare("double", predicate.Ge, edm.Double(999)), compare("id", predicate.Eq, edm.String("user/000004")))},
+		"twice":        {node: predicate.NewOr(compare("state", predicate.Lt, edm.String("a")), compare("state", predicate.Gt, edm.String("p")))},
+		"two types":    {node: compare("int", predicate.Eq, edm.Int32(1000)), heads: true},
+		"keys":         {node: compare("RowKey", predicate.Eq, edm.String("000777")), heads: true},
+	} {
+		r := open(t, f, cache.New(8<<20))
+		p := predicate.Compile(c.node)
+		want, old, with := 0, 0, map[int]bool{}
+		for i := range entries {
+			if e := &entries[i]; p.Match(new(shaper).row(e)) {
+				want++
+				with[r.index.Seek(e.user)] = true
+				if e.seq <= info.MaxSeq/2 {
+					old++
+				}
+			}
+		}
+		free := len(r.index.Groups) - len(with)
+		for pass := range 3 {
+			selected, examined, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p, nil)
+			if selected != want || examined != len(entries) {
+				t.Errorf("%s, pass %d: %d of %d rows are selected, want %d of %d", name, pass, selected, examined, want, len(entries))
+			}
+			if pass == 2 && (c.heads && headless > 0 || !c.heads && headless < free-1) {
+				t.Errorf("%s: no head was loaded for %d groups of %d without matches", name, headless, free)
+			}
+		}
+		if selected, _, _ := selectAll(t, r, IterOptions{Snapshot: info.MaxSeq / 2, Fill: true}, p, nil); selected != old {
+			t.Errorf("%s: %d rows of an older snapshot, want %d", name, selected, old)
+		}
+		if n := r.o.Cache.Close(); n != 0 {
+			t.Errorf("%s: %d blocks are pinned at the end", name, n)
+		}
+	}
+}
