@@ -1,6 +1,8 @@
 package sstable
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 )
 
 // mixed returns n rows of several shapes: some lack properties of typed, a few have a shape of
@@ -41,7 +44,7 @@ func mixed(n int) []entry {
 func TestChunksOfSeveralShapes(t *testing.T) {
 	entries := mixed(4000)
 	o := writerOptions()
-	o.GroupBytes = 4000
+	o.GroupBytes = 12_000 // most shapes have enough rows for columns
 	f, info := write(t, o, entries)
 	compare := predicate.NewCompare
 	for name, c := range map[string]struct {
@@ -65,9 +68,10 @@ func TestChunksOfSeveralShapes(t *testing.T) {
 		"timestamp":    {node: compare(edm.TimestampName, predicate.Gt, edm.DateTime(entries[3989].ts))},
 		"two":          {node: predicate.NewAnd(compare("state", predicate.Eq, edm.String("open")), compare("double", predicate.Ge, edm.Double(990)))},
 		"few, own":     {node: predicate.NewAnd(compare("double", predicate.Ge, edm.Double(990)), compare("own17", predicate.Ge, edm.Int64(0)))},
+		"two, text":    {node: predicate.NewAnd(compare("double", predicate.Ge, edm.Double(990)), compare("state", predicate.Eq, edm.String("open")))},
 		"few of two":   {node: predicate.NewAnd(compare("double", predicate.Ge, edm.Double(990)), compare("time", predicate.Ge, edm.DateTime(1<<58+3999)))},
 		"either":       {node: predicate.NewOr(compare("double", predicate.Ge, edm.Double(999)), compare("id", predicate.Eq, edm.String("user/000004")))},
-		"twice":        {node: predicate.NewOr(compare("state", predicate.Lt, edm.String("a")), compare("state", predicate.Gt, edm.String("p")))},
+		"twice":        {node: predicate.NewOr(compare("state", predicate.Lt, edm.String("a")), compare("state", predicate.Gt, edm.String("n")))},
 		"two types":    {node: compare("int", predicate.Eq, edm.Int32(1000)), heads: true},
 		"keys":         {node: compare("RowKey", predicate.Eq, edm.String("000777")), heads: true},
 	} {
@@ -98,6 +102,90 @@ func TestChunksOfSeveralShapes(t *testing.T) {
 		}
 		if n := r.o.Cache.Close(); n != 0 {
 			t.Errorf("%s: %d blocks are pinned at the end", name, n)
+		}
+	}
+}
+
+// TestChunksOfUnreadTexts selects by a number and a text, which is not read in groups without the
+// number, and then by the text alone.
+func TestChunksOfUnreadTexts(t *testing.T) {
+	entries := mixed(2000)
+	o := writerOptions()
+	o.GroupBytes = 12_000
+	f, _ := write(t, o, entries)
+	r := open(t, f, cache.New(8<<20))
+	number := predicate.NewCompare("double", predicate.Lt, edm.Double(0))
+	for _, text := range []*predicate.Node{
+		predicate.NewCompare("text", predicate.Gt, edm.String("u")),
+		predicate.NewCompare("state", predicate.Eq, edm.String("half open")),
+	} {
+		for pass, node := range []*predicate.Node{predicate.NewAnd(number, text), text, text} {
+			selected, _, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, predicate.Compile(node), nil)
+			if selected != 0 || pass == 2 && headless < len(r.index.Groups)-1 {
+				t.Errorf("pass %d: %d rows are selected, no head was loaded for %d groups of %d", pass, selected, headless, len(r.index.Groups))
+			}
+		}
+	}
+}
+
+// TestChunksOfManyTexts selects by a text of more values than a dictionary holds, in groups of many rows.
+func TestChunksOfManyTexts(t *testing.T) {
+	var list []entry
+	for i := range 3000 {
+		props := edm.Properties{{Name: "code", Value: edm.String(fmt.Sprint(1000 + i%300))}}
+		if i%2 == 0 {
+			props = append(props, edm.Property{Name: "even", Value: edm.Boolean(true)})
+		}
+		list = append(list, newEntry("p", fmt.Sprintf("%06d", i), uint64(i+1), false, props))
+	}
+	o := writerOptions()
+	o.GroupBytes = 32 << 10
+	f, _ := write(t, o, sortEntries(list))
+	r := open(t, f, cache.New(8<<20))
+	if rows := r.index.Groups[0].Rows; rows < 600 {
+		t.Fatalf("%d rows in a group", rows)
+	}
+	for value, want := range map[string]int{"1299": 10, "1300": 0, "1000": 10} {
+		p := predicate.Compile(predicate.NewCompare("code", predicate.Eq, edm.String(value)))
+		for pass := range 3 {
+			if selected, _, _ := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p, nil); selected != want {
+				t.Errorf("%s, pass %d: %d rows are selected, want %d", value, pass, selected, want)
+			}
+		}
+	}
+}
+
+// TestSectionWithoutRows selects from a group that has a shape and no row of it, which no Writer writes.
+func TestSectionWithoutRows(t *testing.T) {
+	const rows = 40
+	var list []entry
+	for i := range rows {
+		props := edm.Properties{{Name: "all", Value: edm.Int32(int32(i))}}
+		if i%2 == 1 {
+			props = append(props, edm.Property{Name: "number", Value: edm.Int32(1)}, edm.Property{Name: "text", Value: edm.String("a")})
+		}
+		list = append(list, newEntry("p", fmt.Sprintf("%06d", i), 1, false, props))
+	}
+	f, info := write(t, writerOptions(), sortEntries(list))
+	data := bytesOf(t, f, info.Size)
+	group := &open(t, f, nil).index.Groups[0]
+	off := group.Off + int64(group.Before)
+	head := data[off : group.Off+int64(group.HeadEnd())]
+	content, sum := head[:len(head)-sumBytes], head[len(head)-sumBytes:]
+	sections := bytes.Repeat([]byte{0, 1}, rows/2) // differences from the first section
+	at := bytes.Index(content, sections)
+	if at < 0 {
+		t.Fatal("the sections of the rows are not found")
+	}
+	clear(content[at:][:rows])
+	binary.LittleEndian.PutUint64(sum, checksum.Bind(testDB, testFile).Sum(content, off))
+	r := open(t, fileOf(t, data), cache.New(1<<20))
+	for name, value := range map[string]edm.Value{"number": edm.Int32(0), "text": edm.String("")} {
+		p := predicate.Compile(predicate.NewCompare(name, predicate.Ge, value))
+		for range 2 {
+			if selected, examined, _ := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p, nil); selected != 0 || examined != rows {
+				t.Errorf("%s: %d of %d rows are selected, want 0 of %d", name, selected, examined, rows)
+			}
 		}
 	}
 }

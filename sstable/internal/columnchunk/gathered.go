@@ -103,7 +103,6 @@ func (g *Gathered) GatherWords(r *rowgroup.Row) {
 		bias = 0
 	}
 	lo, hi := uint64(math.MaxUint64), uint64(0)
-	clear(g.data)
 	for row := range g.Rows {
 		s := g.section(h, row)
 		if s == nil {

@@ -64,7 +64,7 @@ func (s *mixed) Keep(t *predicate.Term, set *predicate.Bits) {
 func (s *mixed) keepGathered(g *columnchunk.Gathered, term *predicate.Term, column int, set *predicate.Bits) bool {
 	t := term.Test(g.Type)
 	switch {
-	case g.Absent || t.Kind == predicate.Never:
+	case t.Kind == predicate.Never: // or the rows do not have the property
 		*set = predicate.Bits{}
 		return true
 	case t.Kind == predicate.Always:
