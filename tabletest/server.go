@@ -94,8 +94,13 @@ func WithFaults(seed uint64, rules ...faults.Rule) Option {
 // New starts a server and stops it when the test ends. It calls t.Fatalf if the
 // server cannot start. If the test fails, New prints the requests that the server got,
 // without keys, contents and credentials.
+//
+// A fuzz test can give New its F and call Reset and Import in the fuzz target.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
+	if f, ok := t.(*testing.F); ok {
+		t = fuzzTest{f}
+	}
 	o := &options{account: developmentAccount, key: developmentKey, now: systemNow, timestamps: systemNow}
 	for _, set := range opts {
 		set(o)
