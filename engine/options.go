@@ -21,10 +21,11 @@ type Options struct {
 	// FS is the file system. vfs.NewMem keeps the database in memory. The default
 	// is vfs.OS.
 	FS vfs.FS
-	// Logger receives a record at level Info when the database opens or closes, when
-	// writers stall and when a full disk has space again, at level Debug when a flush or
-	// compaction begins and ends, at level Warn when the disk is full or something is left
-	// to the next Open, and at level Error for other failures. The default logs nothing.
+	// Logger receives a record at level Info when the database opens or closes, when writers stall and
+	// when a full disk has space again, at level Debug when a flush or compaction begins and ends, at
+	// level Warn when the disk is full or something is left to the next Open, and at level Error for
+	// other failures. Its handler may read entities and Stats of the DB. Other methods may wait for the
+	// handler, and so for ever. The default logs nothing.
 	Logger *slog.Logger
 	// MemoryBytes is the memory of the database's own block cache, its log segments
 	// and their indexes, at least 1 MiB. SegmentBytes and CacheBytes divide it.

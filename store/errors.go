@@ -28,7 +28,8 @@ var (
 	// writing.
 	ErrLocked = errors.New("database is locked")
 	// ErrReadOnly means that the database accepts no writes: it was opened
-	// read-only, or an earlier write failed. Nothing was written.
+	// read-only, an earlier write failed, or the work in the background that makes
+	// space for writes fails. Nothing was written.
 	ErrReadOnly = errors.New("database is read-only")
 	// ErrNoSpace means that the disk is full. Nothing was written.
 	ErrNoSpace = errors.New("no space left for writing")
