@@ -2,6 +2,9 @@ package filter
 
 import (
 	"math"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -232,6 +235,49 @@ func TestAnd(t *testing.T) {
 				t.Fatalf("And(%s, %s) on %v = %v, want %v", x, y, entity, got, want)
 			}
 			checkMatch(t, both, &entity)
+		}
+	}
+}
+
+// TestAndOfMany adds conditions in a loop, as programs do that exclude a list of values.
+func TestAndOfMany(t *testing.T) {
+	one, keys := MustParse("A ne 1"), MustParse("PartitionKey gt 'a'")
+	add := func(n int, first bool) *Expr {
+		e := keys
+		for range n {
+			if first {
+				e = And(one, e)
+			} else {
+				e = And(e, one)
+			}
+		}
+		return e
+	}
+	const n = 1000
+	for first, want := range map[bool]string{
+		false: keys.String() + strings.Repeat(" and A ne 1", n),
+		true:  strings.Repeat("A ne 1 and ", n) + keys.String(),
+	} {
+		e := add(n, first)
+		var users sync.WaitGroup // the first of them compiles it
+		for range 4 {
+			users.Go(func() {
+				parsed := MustParse(want)
+				if e.String() != want || e.Cost() != parsed.Cost() || !slices.Equal(e.Ranges(), parsed.Ranges()) {
+					t.Errorf("And of %d filters is %.100s, cost %d, ranges %v; want %.100s", n, e, e.Cost(), e.Ranges(), want)
+				}
+				for key, value := range map[string]int32{"a": 0, "b": 1, "c": 2} {
+					entity := edm.Entity{Key: edm.Key{Partition: key}, Properties: edm.Properties{{Name: "A", Value: edm.Int32(value)}}}
+					if got := e.Match(entity.View()); got != (key == "c") {
+						t.Errorf("%s matches %v: %v", e, entity, got)
+					}
+				}
+			})
+		}
+		users.Wait()
+		// Each And that compiled the whole filter would make n*n/2 comparisons.
+		if got := testing.AllocsPerRun(1, func() { add(n, first).Cost() }); got > 50*n {
+			t.Errorf("And of %d filters allocates %v times", n, got)
 		}
 	}
 }

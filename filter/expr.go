@@ -27,6 +27,9 @@ type Expr struct {
 	// keys are the arguments of Keys. If they are set, root and program are made by
 	// compiled when they are first needed.
 	keys *Range
+	// both are the arguments of And. If they are set, everything but tables is made by
+	// compiled when it is first needed: a loop that adds conditions compiles one filter.
+	both *[2]*Expr
 	once sync.Once
 
 	root    node
@@ -100,18 +103,47 @@ func And(a, b *Expr) *Expr {
 	case b == nil:
 		return a
 	}
-	return newExpr(newAnd(a.compiled().root, b.compiled().root), a.tables || b.tables)
+	return &Expr{both: &[2]*Expr{a, b}, tables: a.tables || b.tables}
 }
 
 // compiled returns e after setting root and program.
 func (e *Expr) compiled() *Expr {
-	if e.keys != nil {
+	switch {
+	case e.keys != nil:
 		e.once.Do(func() {
 			full := compareKeys(e.keys.From, e.keys.To)
 			e.root, e.program = full.root, full.program
 		})
+	case e.both != nil:
+		e.once.Do(func() {
+			full := newExpr(newAnd(e.conjuncts()...), e.tables)
+			e.root, e.program, e.ranges, e.residual = full.root, full.program, full.ranges, full.residual
+		})
 	}
 	return e
+}
+
+// ranged returns e after setting ranges and residual, which Keys has set.
+func (e *Expr) ranged() *Expr {
+	if e.both != nil {
+		return e.compiled()
+	}
+	return e
+}
+
+// conjuncts returns the roots of the filters that And has joined in e, in their order. There
+// may be many, one within the other, so it does not call itself.
+func (e *Expr) conjuncts() (roots []node) {
+	for left := []*Expr{e}; len(left) > 0; {
+		last := left[len(left)-1]
+		left = left[:len(left)-1]
+		if last.both != nil {
+			left = append(left, last.both[1], last.both[0])
+		} else {
+			roots = append(roots, last.compiled().root)
+		}
+	}
+	return roots
 }
 
 // Keys returns the filter that keeps the rows whose keys are between two bounds.
@@ -231,8 +263,8 @@ func (e *Expr) Cost() int {
 	case e == nil:
 		return 0
 	case e.tables:
-		return e.program.Cost()
-	case e.residual == nil:
+		return e.compiled().program.Cost()
+	case e.ranged().residual == nil:
 		return 0
 	}
 	return e.residual.Cost()
@@ -245,7 +277,7 @@ func (e *Expr) condition() *predicate.Program {
 	if e == nil {
 		return nil
 	}
-	return e.residual
+	return e.ranged().residual
 }
 
 func init() {
@@ -264,7 +296,7 @@ func (e *Expr) Ranges() []Range {
 	if e == nil {
 		return whole
 	}
-	return e.ranges
+	return e.ranged().ranges
 }
 
 var whole = []Range{{}}
