@@ -29,3 +29,18 @@ func ExampleParse_error() {
 	// false 7
 	// Syntax error at position 7 in 'aaa bbb ccc'.
 }
+
+// A Tree writes values of variables into a filter, with their quotes and suffixes.
+func ExampleTree() {
+	region, customer := "eu", "O'Neil"
+	tree := filter.Tree{Op: "and", Items: []filter.Tree{
+		{Op: "eq", Name: "PartitionKey", Value: edm.String(region)},
+		{Op: "or", Items: []filter.Tree{
+			{Op: "eq", Name: "Customer", Value: edm.String(customer)},
+			{Op: "ge", Name: "Total", Value: edm.Int64(1000)},
+		}},
+	}}
+	expr, err := filter.Parse(string(tree.AppendText(nil)))
+	fmt.Println(expr, err)
+	// Output: PartitionKey eq 'eu' and (Customer eq 'O''Neil' or Total ge 1000L) <nil>
+}
