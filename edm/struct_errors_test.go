@@ -63,7 +63,7 @@ func TestStructErrors(t *testing.T) {
 		{"two fields with a name", new(struct {
 			A int `table:"Name"`
 			B int `table:"Name"`
-		}), []string{".A (int, Edm.Int64)", "same name as", ".B;"}},
+		}), []string{".A (int, Edm.Int64)", "same name or option as", ".B;"}},
 		{"two embedded fields with a name", new(struct {
 			namesA
 			namesB
@@ -71,7 +71,11 @@ func TestStructErrors(t *testing.T) {
 		{"two keys", new(struct {
 			A string `table:",pk"`
 			B string `table:",pk"`
-		}), []string{".A (string, Edm.String)", "same name as", ".B;"}},
+		}), []string{".A (string, Edm.String)", "same name or option as", ".B;"}},
+		{"two fields for other properties", new(struct {
+			A edm.Properties `table:",rest"`
+			B edm.Properties `table:",rest"`
+		}), []string{".A (edm.Properties)", "same name or option as", ".B;"}},
 		{"bad name", new(struct {
 			A int `table:"a-b"`
 		}), []string{".A (int)", `property "a-b"`, "identifier"}},
