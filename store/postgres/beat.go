@@ -166,11 +166,19 @@ func (h *heart) wait(ctx context.Context) error {
 	}
 }
 
-// done records the end of a beat, and returns the previous failure.
-func (h *heart) done(err error) (before error) {
+// fail records why a beat has no answer yet, and returns the previous failure.
+func (h *heart) fail(err error) (before error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before, h.failed = h.failed, err
+	return before
+}
+
+// done records the end of a beat, and returns the previous failure.
+func (h *heart) done(err error) (before error) {
+	before = h.fail(err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	close(h.beaten)
 	h.beaten = make(chan struct{})
 	return before
@@ -219,6 +227,9 @@ func (d *Database) beat(ctx context.Context, c *wire.Conn) error {
 	return nil
 }
 
+// logDown is the message when calls are going to be refused.
+const logDown = "the database does not answer"
+
 // beatLoop beats until ctx ends. It owns c.
 func (d *Database) beatLoop(ctx context.Context, c *wire.Conn) {
 	pause := time.NewTimer(beatInterval)
@@ -242,7 +253,7 @@ func (d *Database) beatLoop(ctx context.Context, c *wire.Conn) {
 			next = beatRetry
 		}
 		if before := d.heart.done(err); err != nil && before == nil {
-			d.log.Warn("the database does not answer", slog.Any("error", err))
+			d.log.Warn(logDown, slog.Any("error", err))
 		} else if err == nil && before != nil {
 			d.log.Info("the database answers again")
 		}
@@ -294,9 +305,10 @@ func (d *Database) beatUntilMoved(ctx context.Context, c *wire.Conn) (moved *wir
 		}
 		other, err := d.dialer.ConnectOther(ctx, server)
 		if err != nil {
-			d.heart.mu.Lock()
-			d.heart.failed = err
-			d.heart.mu.Unlock()
+			// The beat can wait for a standby for hours, while calls are refused.
+			if before := d.heart.fail(err); before == nil {
+				d.log.Warn(logDown, slog.Any("error", err))
+			}
 			continue
 		}
 		c.Abandon()

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,7 +96,8 @@ func TestHeartbeat(t *testing.T) {
 	start := time.Now()
 	var later atomic.Int64
 	now := func() time.Time { return start.Add(time.Duration(later.Load())) }
-	s := openURL(t, server.NewDatabase(t), &Options{AllowAsync: true, now: now})
+	log := make(lines, 100)
+	s := openURL(t, server.NewDatabase(t), &Options{AllowAsync: true, now: now, manual: true, Log: slog.New(slog.NewTextHandler(log, nil))})
 	s.makeTable(t)
 	s.apply(t, store.Insert(one("a", 1)))
 	server.SetSynchronousStandbys(t, "nobody")
@@ -114,11 +117,33 @@ func TestHeartbeat(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, store.ErrUnavailable)
 		}
 	}
+	log.await(t, logDown, "synchronous standby")
 	server.SetSynchronousStandbys(t, "")
 	await(t, "beats again", func() bool { return s.Ping(t.Context()) == nil })
+	log.await(t, "answers again")
 	s.apply(t, store.Insert(one("b", 1)))
 	if n := s.db.Stats().Failovers; n != 0 {
 		t.Errorf("%d changes of the server, want 0", n)
+	}
+}
+
+// lines are what a log has, line by line.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// await waits for the next line, which must have the texts.
+func (l lines) await(t *testing.T, texts ...string) {
+	t.Helper()
+	await(t, "a line of the log with "+texts[0], func() bool { return len(l) > 0 })
+	line := <-l
+	for _, text := range texts {
+		if !strings.Contains(line, text) {
+			t.Errorf("the log has %s, want %q", line, text)
+		}
 	}
 }
 

@@ -199,7 +199,7 @@ var (
 	ErrNoStandby error = asyncError("the server has no synchronous standby (synchronous_standby_names is empty), so a failover loses acknowledged writes")
 
 	errDeposed    = errors.New("the server is a former primary, which has been replaced (after a restore of an older database, start this process again)")
-	errSameServer = errors.New("the server is the one that does not answer")
+	errSameServer = errors.New("the server accepts connections, but does not acknowledge a commit: it may wait for a synchronous standby that does not run")
 
 	errHidden error = asyncError("the server does not show whether its commits wait for a replica, so a failover may lose acknowledged writes")
 )
