@@ -2,6 +2,7 @@ package pgbackend_test
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func TestConnectionParameters(t *testing.T) {
 		{"target_session_attrs=bogus&password=hunter2", errors.ErrUnsupported, []string{"target_session_attrs"}},
 		{"nothing=1", errors.ErrUnsupported, []string{`"nothing"`, "remove it"}},
 		{"statement_timeout=soon", errors.ErrUnsupported, []string{`"statement_timeout"`, "correct this parameter"}},
+		{"dbname=none", fs.ErrNotExist, []string{`"none"`, "createdb"}},
 		{"sslmode=require", nil, []string{"refused TLS", "ssl = on", "sslmode"}},
 	} {
 		u := parse(t, database+"?"+c.parameters)
@@ -46,6 +48,9 @@ func TestConnectionParameters(t *testing.T) {
 			if !strings.Contains(message, text) {
 				t.Errorf("%s: %s, want %q", c.parameters, message, text)
 			}
+		}
+		if c.parameters != "sslmode=require" && strings.Contains(message, "TLS connection") {
+			t.Errorf("%s: the message blames TLS, without which the server was tried too: %s", c.parameters, message)
 		}
 		if strings.Contains(message, "hunter2") || strings.Contains(message, "malformed") {
 			t.Errorf("%s: the message has the password or blames the whole URL: %s", c.parameters, message)

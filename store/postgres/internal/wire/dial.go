@@ -356,7 +356,7 @@ func ConnectError(ctx context.Context, err error) error {
 	}
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
-		err = connecting.Unwrap()
+		err = lastTries(connecting.Unwrap())
 	}
 	cause := error(nil)
 	switch code := CodeOf(err); {
@@ -369,4 +369,22 @@ func ConnectError(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: connect to the database: %w (%w)", store.ErrUnavailable, err, cause)
 	}
 	return fmt.Errorf("%w: connect to the database: %w", store.ErrUnavailable, err)
+}
+
+// lastTries leaves out that a server has no TLS where the next try, without TLS, is of the same address: with
+// sslmode=prefer, the default, the reason is that of the next try.
+func lastTries(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // that of pgconn itself
+	if !ok {
+		return err
+	}
+	tries := joined.Unwrap()
+	var left []error
+	for i, try := range tries {
+		address, refused := strings.CutSuffix(try.Error(), ": tls error: server refused TLS connection")
+		if !refused || i == len(tries)-1 || !strings.HasPrefix(tries[i+1].Error(), address+": ") {
+			left = append(left, try)
+		}
+	}
+	return errors.Join(left...)
 }
