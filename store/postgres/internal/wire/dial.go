@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -354,14 +355,16 @@ func ConnectError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	tries := []error{err}
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
-		err = lastTries(connecting.Unwrap())
+		tries = lastTries(connecting.Unwrap())
+		err = errors.Join(tries...)
 	}
 	cause := error(nil)
 	switch code := CodeOf(err); {
-	case errors.Is(err, ErrStandby):
-		cause = store.ErrReadOnly
+	case !slices.ContainsFunc(tries, func(try error) bool { return !errors.Is(try, ErrStandby) }):
+		cause = store.ErrReadOnly // a primary that is away is not a reason to name another one
 	case code == "28P01" || code == "28000" || code == "42501":
 		cause = fs.ErrPermission
 	}
@@ -371,12 +374,12 @@ func ConnectError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: connect to the database: %w", store.ErrUnavailable, err)
 }
 
-// lastTries leaves out that a server has no TLS where the next try, without TLS, is of the same address: with
-// sslmode=prefer, the default, the reason is that of the next try.
-func lastTries(err error) error {
+// lastTries returns the errors of the tries of a connection. It leaves out that a server has no TLS where the next
+// try, without TLS, is of the same address: with sslmode=prefer, the default, the reason is that of the next try.
+func lastTries(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // that of pgconn itself
 	if !ok {
-		return err
+		return []error{err}
 	}
 	tries := joined.Unwrap()
 	var left []error
@@ -386,5 +389,5 @@ func lastTries(err error) error {
 			left = append(left, try)
 		}
 	}
-	return errors.Join(left...)
+	return left
 }

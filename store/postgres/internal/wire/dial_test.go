@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres/pgtest"
 )
 
@@ -129,6 +131,28 @@ func TestConnectSkipsServers(t *testing.T) {
 	d.newest.Store(2) // as after a connection to a server that was promoted once
 	if c, err := d.Connect(t.Context()); err == nil {
 		t.Errorf("connected to %q, whose timeline is older than 2", c.Server)
+	}
+}
+
+// TestConnectStandby checks that the error is store.ErrReadOnly if all servers are standbys, and not if one of them cannot
+// be reached: it may be the primary.
+func TestConnectStandby(t *testing.T) {
+	u, server, front := newFront(t)
+	pgtest.Exec(t, "postgres://"+u.User.String()+"@"+server+u.Path, `ALTER DATABASE "`+u.Path[1:]+`" SET default_transaction_read_only = on`)
+	if err := front.Close(); err != nil {
+		t.Fatal(err)
+	}
+	away := u.Host
+	for hosts, want := range map[string]bool{server: true, server + "," + server: true, server + "," + away: false, away + "," + server: false} {
+		u.Host = hosts
+		d, err := NewDialer(u.String(), true, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Connect(t.Context())
+		if !errors.Is(err, ErrStandby) || errors.Is(err, store.ErrReadOnly) != want {
+			t.Errorf("hosts %s: %v; want a standby, and %v: %v", hosts, err, store.ErrReadOnly, want)
+		}
 	}
 }
 
