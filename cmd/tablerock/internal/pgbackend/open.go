@@ -118,7 +118,8 @@ func (s *Set) Ping(ctx context.Context) error {
 	for i, m := range list {
 		all.Go(func() {
 			err := m.db.Ping(ctx)
-			if errors.Is(err, context.DeadlineExceeded) {
+			// ErrUnavailable has the reason, which can be that another host of the URL did not answer in time.
+			if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrUnavailable) {
 				err = errBusy
 			}
 			if err != nil {

@@ -111,6 +111,48 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestPingReason lets no beat end, while another host of the URL does not answer in time. The error of a Ping has both
+// reasons.
+func TestPingReason(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	async := postgres.Options{AllowAsync: true}
+	if err := postgres.Init(t.Context(), url, &async); err != nil {
+		t.Fatal(err)
+	}
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	at := strings.LastIndex(url, "/")
+	set := pgbackend.NewSet(async)
+	if _, err := set.Store(t.Context(), parse(t, url[:at]+","+deaf.Addr().String()+url[at:]+"?connect_timeout=1"), "one"); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, `CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN new; END';
+		CREATE TRIGGER hang BEFORE UPDATE ON tr_clock FOR EACH ROW EXECUTE FUNCTION hang()`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for text := ""; !strings.Contains(text, "acknowledge a commit") || !strings.Contains(text, "timeout"); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("within a minute: %s", text)
+		}
+		if err := set.Ping(ctx); err != nil {
+			text = err.Error()
+		}
+		if strings.Contains(text, "in use") {
+			t.Fatalf("the reason is lost: %s", text)
+		}
+	}
+	if err := set.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCloseDuringWrite closes a set while the commit of a write does not end, as without a standby. The
 // server gave the request its time before, so Close does not wait for it.
 func TestCloseDuringWrite(t *testing.T) {
