@@ -64,6 +64,10 @@ func newAdmin(m *metrics.Metrics, ping func(ctx context.Context) error, log *slo
 			h.ServeHTTP(w, r)
 			return
 		}
+		if a.serving.Load() == nil {
+			status(w, http.StatusServiceUnavailable, "not ready") // the pages come with the databases
+			return
+		}
 		status(w, http.StatusNotFound, "no pages")
 	})
 	a.Server = http.Server{

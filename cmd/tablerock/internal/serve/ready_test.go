@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/metrics"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/explorer"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -33,9 +34,10 @@ func TestReadiness(t *testing.T) {
 		do     func()
 		status int
 		text   string
+		pages  int // the status of a page if there are none
 	}{
-		{"before it serves", func() {}, http.StatusServiceUnavailable, "not ready\n"},
-		{"while it serves", func() { a.serving.Store(&dbs) }, http.StatusOK, "ok\n"},
+		{"before it serves", func() {}, http.StatusServiceUnavailable, "not ready\n", http.StatusServiceUnavailable},
+		{"while it serves", func() { a.serving.Store(&dbs) }, http.StatusOK, "ok\n", http.StatusNotFound},
 		{"after a failed sync", func() {
 			disk.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if op.Kind == "sync" {
@@ -48,11 +50,11 @@ func TestReadiness(t *testing.T) {
 					t.Errorf("CreateTable for %s: %v", d.name, err)
 				}
 			}
-		}, http.StatusServiceUnavailable, "account failing: database is read-only: "},
-		{"while it ends", func() { a.serving.Store(nil) }, http.StatusServiceUnavailable, "not ready\n"},
+		}, http.StatusServiceUnavailable, "account failing: database is read-only: ", http.StatusNotFound},
+		{"while it ends", func() { a.serving.Store(nil) }, http.StatusServiceUnavailable, "not ready\n", http.StatusServiceUnavailable},
 	} {
 		step.do()
-		for path, want := range map[string]int{"/readyz": step.status, "/healthz": http.StatusOK} {
+		for path, want := range map[string]int{"/readyz": step.status, "/healthz": http.StatusOK, explorer.Root: step.pages} {
 			w := httptest.NewRecorder()
 			a.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 			if text := w.Body.String(); w.Code != want || path == "/readyz" && !strings.HasPrefix(text, step.text) {
