@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,4 +78,61 @@ func TestExplorerLargeEntities(t *testing.T) {
 	if text := p.text("dialog .notice.error"); !strings.Contains(text, "PropertyValueTooLarge") {
 		t.Errorf("a longer value: %q", text)
 	}
+	// Of two long values the page shows the part that differs.
+	put := func(end string) {
+		must(c.UpsertEntity(t.Context(), []byte(`{"PartitionKey":"p","RowKey":"long","Text":"`+long[1:]+end+`"}`), mode))(t)
+	}
+	put("t")
+	p.js(text + `.value = ` + text + `.value.slice(1, -1) + "m"`)
+	p.press("Save")
+	p.wait(one("tr.differs"))
+	cells := eval[[]string](p, `[...document.querySelectorAll("tr.differs bdi")].map((c) => c.innerText)`)
+	if len(cells) != 4 || !strings.HasPrefix(cells[3], "…") || !strings.HasSuffix(cells[2], "ef"+"m") || !strings.HasSuffix(cells[3], "ef"+"t") {
+		t.Errorf("the versions are %.40q", cells)
+	}
+}
+
+// A cell without a value, one with an empty value and one with white space differ.
+func TestExplorerBlankCells(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Blank": `{"PartitionKey":"p","RowKey":"","S":"","W":" \n ","X":"","X@odata.type":"Edm.Binary"}
+{"PartitionKey":"p","RowKey":"1"}`})
+	p.openTable(s, "Blank", "")
+	got := eval[[][]string](p, `[...document.querySelectorAll("#grid tbody tr")].map((r) => [2, 4, 5, 6].map((i) => r.cells[i].innerText))`)
+	if want := [][]string{{"empty", "empty", "white space", "empty"}, {"1", "", "", ""}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the cells are %q, want %q", got, want)
+	}
+}
+
+// The longest name of a table fits a narrow screen.
+func TestExplorerLongName(t *testing.T) {
+	name := "Table" + strings.Repeat("OfALongName", 6)[:58]
+	_, p := explorer(t, map[string]string{name: orders(1)})
+	p.screen(390, "light")
+	p.open("/ui/")
+	p.wait(button(name))
+	right := eval[[]float64](p, `[document.documentElement.scrollWidth, document.querySelector(".table-link").getBoundingClientRect().right]`)
+	if right[0] > 390 || right[1] > 390 {
+		t.Errorf("the page is %.0f pixels wide, and the name ends at %.0f", right[0], right[1])
+	}
+}
+
+// An entity, and an account, that do not exist any more are named as such. The tabs of a table
+// keep its query.
+func TestExplorerGone(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	p.open("/ui/table?account=" + s.account + "&table=Orders&filter=Items+ge+0&select=Items")
+	p.shown()
+	must(s.service(t).NewClient("Orders").DeleteEntity(t.Context(), "p00", "000", nil))(t)
+	p.keys(".\r")
+	p.wait(`document.querySelector("#toast").innerText === "The entity does not exist any more."`)
+	for _, tab := range []string{"Access", "Import and export", "Entities"} {
+		p.press(tab)
+		p.wait(`document.querySelector('#tabs [aria-current]')?.innerText === ` + quote(tab))
+	}
+	p.shown()
+	if got := eval[[]string](p, `["#filter", "#select"].map((id) => document.querySelector(id).value)`); got[0] != "Items ge 0" || got[1] != "Items" {
+		t.Errorf("the query became %q", got)
+	}
+	p.open("/ui/access?account=nobody&table=Orders")
+	p.wait(`document.querySelector("#signature .notice.error")?.innerText === "There is no account of this name."`)
 }

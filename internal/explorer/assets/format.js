@@ -57,7 +57,7 @@ export function local(text) {
   if (Number.isNaN(t.getTime())) return utc(text);
   const offset = -t.getTimezoneOffset();
   const zone = `${offset < 0 ? "-" : "+"}${pad(Math.floor(Math.abs(offset) / 60))}:${pad(Math.abs(offset) % 60)}`;
-  return `${t.getFullYear()}-${pad(t.getMonth() + 1)}-${pad(t.getDate())} ` +
+  return `${pad(t.getFullYear(), 4)}-${pad(t.getMonth() + 1)}-${pad(t.getDate())} ` +
     `${pad(t.getHours())}:${pad(t.getMinutes())}:${pad(t.getSeconds())}${fraction(text)} ${zone}`;
 }
 

@@ -103,14 +103,11 @@ export class Grid {
         break;
       case "Binary": case "Guid": attributes.class = "mono"; break;
       default:
-        if (content.trim() === "") {
-          attributes["aria-label"] = content === "" ? "empty text" : "white space";
-          content = content === "" ? h("span", { class: "none" }, "empty") : content;
-        }
     }
+    if (content.trim() === "") content = h("span", { class: "none" }, content === "" ? "empty" : "white space");
     if (column.key) {
       attributes.class = "key";
-      if (column.name === "RowKey") content = h("a", { href: this.#events.link(row), tabindex: "-1" }, typeof content === "string" ? content : "empty");
+      if (column.name === "RowKey") content = h("a", { href: this.#events.link(row), tabindex: "-1" }, content);
     }
     const odd = column.types.length > 1 && p.type !== column.types[0] && h("span", { class: "odd-type" }, short(p.type));
     return h("td", attributes, h("bdi", null, content), odd);
