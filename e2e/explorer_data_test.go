@@ -139,6 +139,11 @@ func TestExplorerQuery(t *testing.T) {
 	if got := eval[string](p, `document.querySelector("#filter-error mark").textContent`); got != "?" {
 		t.Errorf("the error marks %q", got)
 	}
+	// A query that the protocol does not have runs in vain: nothing is left of its explanation.
+	p.enter("#filter", "Total gt Items")
+	p.press("Run")
+	p.wait(`document.querySelector("#grid .notice.error")?.innerText.includes("NotImplemented") && document.querySelector("#explain").hidden`)
+	p.wait(`document.querySelector("#filter-error").innerText.includes("There are no functions.")`)
 	p.enter("#filter", "Items ge 3 and Paid eq true")
 	p.wait(`document.querySelector('.condition[data-path="1"]') && !document.querySelector("#filter-error mark")`)
 	p.enter(`.condition[data-path="0"] .operand`, "three")
@@ -210,8 +215,26 @@ func TestExplorerEditor(t *testing.T) {
 		}
 	}
 	p.press("Save")
-	p.wait(one("dialog .notice.error"))
+	// The value that is not valid has the reason, and so has a name.
+	wrong := func(control, reason string) {
+		t.Helper()
+		at := `document.querySelector('.property:nth-child(2) .problem')`
+		p.wait(at + `?.checkVisibility() && ` + at + `.innerText.includes(` + quote(reason) + `)`)
+		if got := eval[[]string](p, `[...document.querySelectorAll('dialog [aria-invalid="true"]')].map((c) => c.ariaLabel)`); !slices.Equal(got, []string{control}) {
+			t.Errorf("%q are marked for %q", got, reason)
+		}
+	}
+	wrong("Value", `"2147483648": an Edm.Int32 is a whole number`)
+	p.enter(`.property:nth-child(2) [aria-label="Property name"]`, "1I")
 	p.enter(`.property:nth-child(2) [aria-label="Value"]`, "2147483647")
+	p.press("Save")
+	wrong("Property name", "a property's name is an identifier")
+	p.enter(`.property:nth-child(2) [aria-label="Property name"]`, "I")
+	p.enter(`input[name="RowKey"]`, "1#")
+	p.press("Save")
+	p.wait(`document.querySelector("dialog .notice.error").innerText.includes("a key has none of")`)
+	p.wait(`document.querySelector('[name="RowKey"]').ariaInvalid === "true"`)
+	p.enter(`input[name="RowKey"]`, "1")
 	p.keys("\r", chromedp.ModifierCtrl)
 	p.wait(`!document.querySelector("dialog")`)
 	got := readEntity(t, s, "Things", "new", "1")
@@ -293,6 +316,9 @@ func TestExplorerConflict(t *testing.T) {
 	}
 	p.press("Save")
 	p.wait(`document.querySelector(".conflict")?.innerText.includes("deleted meanwhile")`)
+	if text := p.text(".conflict p"); !strings.Contains(text, "Someone else deleted it") {
+		t.Errorf("the page says %q", text)
+	}
 	p.press("Leave it deleted")
 	p.wait(`!document.querySelector("dialog") && document.querySelectorAll("#grid tbody tr").length === 2`)
 }
@@ -335,6 +361,12 @@ func TestExplorerMany(t *testing.T) {
 	p.keys(kb.Delete)
 	p.press("Delete")
 	p.wait(`document.querySelector("dialog")?.innerText.includes("of 2 failed")`)
+	if text := p.text("dialog h2 + p"); strings.Contains(text, "The others") {
+		t.Errorf("both failed: %q", text)
+	}
+	if cause := p.text("dialog tbody tr"); !strings.Contains(cause, "031") { // before those that it keeps from being deleted
+		t.Errorf("the first failure is %q", cause)
+	}
 	p.press("Close")
 	// The transaction of a partition is all or nothing. The page reads the rows again.
 	p.wait(`[...document.querySelectorAll("#grid tbody tr")].some((r) => r.innerText.includes("031") && ![...r.cells].some((c) => c.innerText === "77"))`)

@@ -99,6 +99,8 @@ type Failure struct {
 	Index    *int    `json:"index,omitempty"`    // of the operation that failed
 	Position *int    `json:"position,omitempty"` // in a filter, in UTF-16 code units
 	Path     []int   `json:"path,omitempty"`     // of the Condition that is not valid: indexes of items
+	Property string  `json:"property,omitempty"` // the property or key that is not valid
+	Detail   string  `json:"detail,omitempty"`   // what is wrong with it: the messages of the protocol seldom say it
 	Theirs   *Entity `json:"theirs"`             // for 412
 }
 

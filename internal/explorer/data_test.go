@@ -119,8 +119,18 @@ func TestTypes(t *testing.T) {
 		e.Properties = []explorer.Property{{Name: "P", Type: typ, Value: text}}
 		var f explorer.Failure
 		b.want(http.StatusBadRequest, &f, "entity", object{"account": "first", "table": "Types", "op": "replace", "etag": "*", "entity": e})
-		if f.Code == "" {
+		if f.Code == "" || typ != "Edm.None" && (f.Property != "P" || !strings.Contains(f.Detail, text)) {
 			t.Errorf("%s %q: %+v", typ, text, f)
+		}
+	}
+	for _, bad := range []struct{ key, name, property, detail string }{
+		{"a/b", "P", "RowKey", `a key has none of / \ # ?`}, {"r", "1P", "1P", "begins with a letter"}, {"r", "", "", "a property's name is an identifier"},
+	} {
+		e := explorer.Entity{RowKey: bad.key, Properties: []explorer.Property{{Name: bad.name, Type: "Edm.String"}}}
+		var f explorer.Failure
+		b.want(http.StatusBadRequest, &f, "entity", object{"account": "first", "table": "Types", "op": "insert", "entity": e})
+		if f.Property != bad.property || !strings.Contains(f.Detail, bad.detail) {
+			t.Errorf("%+v is refused by %+v", e, f)
 		}
 	}
 	long := strings.Repeat("é", 5000)

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/explorer/internal/jsontext"
+	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/tempfile"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -64,6 +66,12 @@ func (h *Handler) failureOf(err error) (int, *Failure) {
 	}
 	if syntax := (*filter.Error)(nil); errors.As(err, &syntax) {
 		f.Position = &syntax.Position
+	}
+	if value := (*odata.Error)(nil); errors.As(err, &value) {
+		f.Property, f.Detail = value.Member, value.What
+	}
+	if rule := (*edm.Error)(nil); errors.As(err, &rule) {
+		f.Property, f.Detail = rule.Name, rule.Error()
 	}
 	if status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
 		h.o.Log.Error("explorer", "code", code, "err", err.Error())

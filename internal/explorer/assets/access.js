@@ -1,8 +1,8 @@
 // The page of access: stored policies of a table, and shared access signatures.
 
-import { byId, h, fill, field, notice, copy, toast } from "./dom.js";
+import { byId, h, fill, field, notice, failure, copy, toast } from "./dom.js";
 import { tabs } from "./tabs.js";
-import { ready, table } from "./page.js";
+import { parameters, ready, table } from "./page.js";
 import * as api from "./api.js";
 
 const mostPolicies = 5;
@@ -58,7 +58,7 @@ class Policies {
       fill(this.#problem);
       toast("Saved the policies");
     } catch (error) {
-      fill(this.#problem, notice("error", error.code && `${error.code}: `, error.message));
+      fill(this.#problem, failure(error));
     }
   }
 }
@@ -114,20 +114,21 @@ async function start() {
   byId("sas-text").textContent = table.name
     ? "Lets somebody without a key do what you choose here with this table, until it expires. It cannot be listed later, and it ends early only with its policy or the key."
     : "Lets somebody without a key do what you choose here with the tables of this account, until it expires. It ends early only with the key.";
-  if (table.name) tabs("access", table);
+  if (table.name) tabs("access", table, Object.fromEntries(parameters));
   else byId("tabs").hidden = true;
   const { accounts } = await api.get("accounts");
   const account = accounts.find((one) => one.name === table.account);
+  if (!account) throw new Error("There is no account of this name.");
   if (table.name) {
     byId("policies-panel").hidden = false;
-    if (account?.acl) {
+    if (account.acl) {
       const { policies } = await api.get("acl", { a: table.account, t: table.name });
       new Policies(byId("policies"), policies ?? []);
     } else {
       fill(byId("policies"), h("p", { class: "quiet" }, "This backend has no access policies."));
     }
   }
-  if (!account?.sas) {
+  if (!account.sas) {
     fill(byId("sas"), h("p", { class: "quiet" }, "A signature needs a key of the account, which the explorer does not have here."));
     return;
   }
@@ -135,4 +136,4 @@ async function start() {
   signatureForm(table.name ? fields.table : fields.account);
 }
 
-start().catch((error) => fill(byId("signature"), notice("error", error.code && `${error.code}: `, error.message))).finally(ready);
+start().catch((error) => fill(byId("signature"), failure(error))).finally(ready);

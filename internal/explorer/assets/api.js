@@ -5,7 +5,7 @@ const root = "/ui/api/";
 /** A failure that the server reports; its fields are those of Failure, and the status. */
 export class Failure extends Error {
   constructor(status, body) {
-    super(body?.message || `The server answered with status ${status}.`);
+    super(body?.message || (status === 503 ? "The server is not ready. Try again later." : `The server answered with status ${status}.`));
     Object.assign(this, body, { status, message: this.message });
   }
 

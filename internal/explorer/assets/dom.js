@@ -59,6 +59,10 @@ export function select(attributes, options, value) {
 export const notice = (kind, ...children) =>
   h("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" }, h("div", null, children));
 
+/** A failed request as a message. detail is false where another element has it. */
+export const failure = (error, detail = error.detail) =>
+  notice("error", error.code && h("strong", null, `${error.code}: `), error.message, detail && h("p", null, detail));
+
 let toastTimer;
 
 /** Shows a short message at the edge of the window and reads it to a screen reader. */

@@ -1,7 +1,7 @@
 // The editor of an entity: all eight types, insert, merge, replace and delete, and
 // both versions side by side after the entity changed meanwhile.
 
-import { h, add, fill, field, select, notice, bdi, dialog, confirm, copy, toast } from "./dom.js";
+import { h, add, fill, field, select, failure, bdi, dialog, confirm, copy, toast } from "./dom.js";
 import { time, times, bytes } from "./format.js";
 import { parseJSON, jsonTree } from "./tree.js";
 import * as api from "./api.js";
@@ -41,7 +41,10 @@ class PropertyRow {
 
   get property() { return { name: this.name.value, type: this.type.value, value: this.text }; }
 
-  #label() { this.element.setAttribute("aria-label", `Property ${this.name.value || "without a name"}`); }
+  #label() {
+    this.element.setAttribute("aria-label", `Property ${this.name.value || "without a name"}`);
+    this.name.title = this.name.value;
+  }
 
   #control(text) {
     const attributes = { "aria-label": "Value", value: text, placeholder: examples[short(this.type.value)], spellcheck: "false", autocomplete: "off", dir: "auto" };
@@ -67,11 +70,12 @@ class PropertyRow {
     }
   }
 
-  mark(message) {
+  /** Shows what is wrong with the value, or with the name; "" for nothing. */
+  mark(message, ofName) {
     this.problem.textContent = message;
     this.problem.hidden = !message;
-    if (message) this.value.setAttribute("aria-invalid", "true");
-    else this.value.removeAttribute("aria-invalid");
+    for (const control of [this.name, this.value]) control.removeAttribute("aria-invalid");
+    if (message) (ofName ? this.name : this.value).setAttribute("aria-invalid", "true");
   }
 }
 
@@ -148,8 +152,11 @@ class Editor {
   }
 
   #show(error) {
-    for (const row of this.#rows) row.mark(row.name.value === error.property && error.property ? error.message : "");
-    fill(this.#problem, notice("error", error.code && h("strong", null, `${error.code}: `), error.message));
+    for (const row of this.#rows) {
+      row.mark(error.detail && row.name.value === (error.property ?? "") ? error.detail : "", /^(PropertyName|Duplicate)/.test(error.code));
+    }
+    for (const key of Object.values(this.#keys)) key.setAttribute("aria-invalid", key.name === error.property);
+    fill(this.#problem, this.#rows.some((row) => !row.problem.hidden) ? failure(error, false) : failure(error));
     this.#problem.scrollIntoView({ block: "nearest" });
   }
 
@@ -204,21 +211,37 @@ class Editor {
   }
 }
 
+const longest = 2000; // characters of a value beside its other versions
+
+/** Where two texts differ, or 0. */
+function difference(a, b) {
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i++;
+  return a === b ? 0 : i;
+}
+
+/** A text, or as much of it as is shown around the position from. */
+function excerpt(text, from) {
+  const start = text.length <= longest || from < longest / 2 ? 0 : from - longest / 2;
+  return `${start > 0 ? "…" : ""}${text.slice(start, start + longest)}${start + longest < text.length ? "…" : ""}`;
+}
+
 /** Shows the versions of an entity; the promise has "mine", "theirs" or undefined. */
 function showConflict(opened, mine, stored) {
   const names = [...new Set([opened, mine, stored].flatMap((one) => one?.props.map((p) => p.name) ?? []))];
   const at = (entity, name) => entity?.props.find((p) => p.name === name);
-  const cell = (p) => h("td", null, p ? [bdi(p.value.slice(0, 2000)), " ", h("span", { class: "odd-type" }, short(p.type))] : h("span", { class: "none" }, "not set"));
+  const cell = (p, from) => h("td", null, p ? [bdi(excerpt(p.value, from)), " ", h("span", { class: "odd-type" }, short(p.type))] : h("span", { class: "none" }, "not set"));
   const rows = names.map((name) => {
     const [a, b] = [at(mine, name), at(stored, name)];
+    const from = a && b ? difference(a.value, b.value) : 0;
     return h("tr", { class: a?.type === b?.type && a?.value === b?.value ? null : "differs" },
-      h("th", { scope: "row" }, bdi(name)), cell(at(opened, name)), cell(a), cell(b));
+      h("th", { scope: "row" }, bdi(name)), cell(at(opened, name), from), cell(a, from), cell(b, from));
   });
   return dialog({
     title: stored ? "The entity changed meanwhile" : "The entity was deleted meanwhile",
     wide: true,
     make: (close, heading) => h("div", { class: "body conflict" }, heading,
-      h("p", null, "Someone else wrote it after you opened it. Nothing of yours is stored yet."),
+      h("p", null, `Someone else ${stored ? "wrote" : "deleted"} it after you opened it. Nothing of yours is stored yet.`),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Versions" }, h("table", { class: "sides" },
         h("thead", null, h("tr", null, ["Property", "As you opened it", "Yours", "Stored now"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", null, h("tr", null, h("th", { scope: "row" }, "Timestamp"), h("td", null, time(opened?.timestamp)), h("td", null, "–"),

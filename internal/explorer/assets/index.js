@@ -1,6 +1,6 @@
 // The page of accounts and tables.
 
-import { byId, h, fill, bdi, field, select, notice, dialog, confirm, actions, toast } from "./dom.js";
+import { byId, h, fill, bdi, field, select, notice, failure, dialog, confirm, actions, toast } from "./dom.js";
 import { bytes, count, plural, time, times } from "./format.js";
 import { showJob, follow } from "./jobs.js";
 import { onKey } from "./shortcuts.js";
@@ -93,7 +93,7 @@ async function create(account) {
           close({ account: of.value, table: name.value });
         } catch (error) {
           name.setAttribute("aria-invalid", "true");
-          fill(problem, notice("error", error.code && `${error.code}: `, error.message));
+          fill(problem, failure(error));
           name.focus();
         }
       };

@@ -159,9 +159,12 @@ export class Query {
     const text = this.#text;
     const at = Math.max(0, Math.min(error.position, text.length));
     const size = Math.max(1, String.fromCodePoint(text.codePointAt(at) ?? 32).length);
+    const hint = error.code === "NotImplemented" || /^(Syntax error|Expression expected)/.test(error.message);
     fill(box, notice("error", error.message, h("div", { class: "caret", dir: "ltr" },
       text.slice(Math.max(0, at - 30), at).replaceAll("\n", " "), h("mark", null, text.slice(at, at + size).trim() || "\u2423"), text.slice(at + size, at + 60).replaceAll("\n", " ")),
-    h("p", { class: "hint" }, `Character ${at + 1} of ${text.length}`)));
+    h("p", { class: "hint" }, `Character ${at + 1} of ${text.length}`),
+    hint && h("p", null, "A filter compares properties with constants by eq, ne, gt, ge, lt and le, and joins that by and, or and not, ",
+      "as in ", h("code", null, "Age ge 30 and Name ne 'Ann'"), ". There are no functions.")));
   }
 
   /** Shows or hides the explanation: only queries with a filter have one. */

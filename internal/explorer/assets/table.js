@@ -1,6 +1,6 @@
 // The page of a table: query, explanation, grid and the work on entities.
 
-import { byId, h, fill, bdi, field, select, notice, dialog, confirm, actions, announce, copy, toast } from "./dom.js";
+import { byId, h, fill, bdi, field, select, failure, dialog, confirm, actions, announce, copy, toast } from "./dom.js";
 import { count, duration, plural } from "./format.js";
 import { Grid } from "./grid.js";
 import { Query } from "./query.js";
@@ -58,11 +58,12 @@ async function load(jump = {}) {
   tokens = [""];
   counts = [];
   history.replaceState(null, "", api.page("table", address()));
-  tabs("table", table, query.filter);
+  tabs("table", table, query);
   endCount();
   byId("counted").textContent = "";
   query.prepareExplain();
   if (await show()) query.explain();
+  else if (!page) byId("explain").hidden = true;
 }
 
 /** Loads the page of the last token. A page without rows is followed until one has some. */
@@ -87,8 +88,8 @@ async function show() {
     if (error.name === "AbortError") return false;
     page = null;
     byId("status").textContent = "";
-    grid.showNothing(notice("error", error.code && h("strong", null, `${error.code}: `), error.message),
-      h("p", null, error.status === 404 ? h("a", { href: "/ui/" }, "Choose a table") : "Change the query and run it again."));
+    grid.showNothing(failure(error), h("p", null, error.status === 404 ? h("a", { href: "/ui/" }, "Choose a table")
+      : error.status >= 400 && error.status < 500 || error.status === 501 ? "Change the query and run it again." : "Run the query again later."));
     if (error.position !== undefined) query.showError(error);
     showButtons();
     byId("grid").setAttribute("aria-busy", "false");
@@ -152,7 +153,14 @@ async function turn(step) {
 /** The selected rows, or the one with the focus. */
 const chosen = () => (grid.selected.length > 0 ? grid.selected : grid.current ? [grid.current] : []);
 
-const fullRow = (row) => api.get("entity", { ...at(), pk: row.pk, rk: row.rk });
+async function fullRow(row) {
+  try {
+    return await api.get("entity", { ...at(), pk: row.pk, rk: row.rk });
+  } catch (error) {
+    if (error.code === "ResourceNotFound") error.message = "The entity does not exist any more.";
+    throw error;
+  }
+}
 
 /** The rows with whole values. */
 async function fullRows(rows) {
@@ -233,15 +241,20 @@ class Batches {
   }
 }
 
+// Batches of the server are transactions of one partition.
+const together = "Up to 100 of a partition are written together: none of them is if one has changed since the page was read.";
+
 function showFailures(failures, all, verb) {
+  const causes = failures.filter(([, failure]) => failure.code !== "NotExecuted");
   return dialog({
     title: `${count(failures.length)} of ${count(all)} failed`, wide: true,
     make: (close, heading) => h("div", { class: "body" }, heading,
-      h("p", null, `The others are ${verb.toLowerCase()}. An entity that changed since the page was read is left as it is.`),
+      h("p", null, failures.length < all && `The others are ${verb.toLowerCase()}. `, together),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Failures" }, h("table", { class: "list" },
         h("thead", null, h("tr", null, ["PartitionKey", "RowKey", "Why"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", null, failures.slice(0, 200).map(([entity, failure]) =>
-          h("tr", null, h("td", null, bdi(entity.pk)), h("td", null, bdi(entity.rk)), h("td", { class: "wrap" }, `${failure.code}: ${failure.message}`)))))),
+        h("tbody", null, [...new Set([...causes, ...failures])].slice(0, 200).map(([entity, failure]) =>
+          h("tr", null, h("td", null, bdi(entity.pk)), h("td", null, bdi(entity.rk)),
+            h("td", { class: "wrap" }, `${failure.code}: ${failure.message}`, failure.detail && ` ${failure.detail}`)))))),
       h("div", { class: "actions" }, h("button", { class: "main", autofocus: true, onclick: () => close() }, "Close"))),
   });
 }
@@ -253,7 +266,7 @@ async function deleteMany() {
   const batches = new Batches(rows, (row) => ({ op: "delete", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props: [] } }), progress);
   await confirm({
     title: `Delete ${plural(rows.length, "entity", "entities")}?`, button: "Delete",
-    text: [h("span", null, "They are removed from "), bdi(table.name), ". An entity that changed since the page was read stays.", progress],
+    text: [h("span", null, "They are removed from "), bdi(table.name), ". ", together, progress],
     run: (closed) => batches.run(closed),
   });
   await batches.finish("Deleted");
@@ -291,7 +304,7 @@ async function setMany() {
             await batches.run(closed);
             close();
           } catch (error) {
-            fill(problem, notice("error", error.message));
+            fill(problem, failure(error));
             go.disabled = false;
           }
         },
@@ -382,7 +395,7 @@ onKey("Y", () => copyAs("CSV"));
 onKey("Delete", deleteMany);
 onZone(() => { if (page?.rows.length) grid.show(page, `Entities of ${table.name}`); });
 
-tabs("table", table, query.filter);
+tabs("table", table, query);
 const account = run(readAccount);
 const jump = parameters.has("pk") || parameters.has("rk") ? { pk: parameters.get("pk") ?? "", rk: parameters.get("rk") ?? "" } : {};
 if ("pk" in jump) [byId("jump-pk").value, byId("jump-rk").value] = [jump.pk, jump.rk];

@@ -127,7 +127,7 @@ byId("name").textContent = table.name;
 byId("crumb-account").textContent = table.account;
 document.title = `Import and export of ${table.name} · Tablerock`;
 const query = { filter: parameters.get("filter") ?? "", select: parameters.get("select") ?? "" };
-tabs("transfer", table, query.filter);
+tabs("transfer", table, query);
 fill(byId("export"), exportForm(table, query, undefined, watchJobs));
 ready();
 watchJobs();
