@@ -129,16 +129,22 @@ func TestExplorerAccess(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Orders": orders(30), "Other": orders(1)})
 	p.open("/ui/access?account=" + s.account + "&table=Orders")
 	p.press("Add a policy")
+	p.press("Save policies")
+	p.wait(`document.querySelector("#policies .notice.error")?.innerText.includes("needs a name")`)
 	p.enter(`.policy input`, "readers")
 	p.press("Save policies")
 	p.wait(`document.querySelector("#toast").innerText.includes("Saved")`)
 	p.open("/ui/access?account=" + s.account + "&table=Orders")
-	p.wait(`document.querySelector(".policy input")?.value === "readers"`)
+	p.wait(`document.querySelector(".policy input")?.value === "readers" && !document.querySelector("#policies .notice.error")`)
 	acl := must(s.service(t).NewClient("Orders").GetAccessPolicy(t.Context(), nil))(t)
 	if len(acl.SignedIdentifiers) != 1 || *acl.SignedIdentifiers[0].ID != "readers" || *acl.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
 		t.Errorf("the server has %v", acl.SignedIdentifiers)
 	}
 
+	p.enter(`#sas input[name="srk"]`, "1")
+	p.press("Make the signature")
+	p.wait(`document.querySelector("#signature .notice.error")?.innerText.endsWith("srk needs spk")`)
+	p.enter(`#sas input[name="srk"]`, "")
 	p.enter(`#sas input[name="spk"]`, "p01")
 	p.enter(`#sas input[name="epk"]`, "p01")
 	p.press("Make the signature")
@@ -175,8 +181,14 @@ func TestExplorerAccess(t *testing.T) {
 		t.Errorf("a session by the signature shows %d rows, want 10", got)
 	}
 	other.wait(`document.querySelector("#new").disabled`) // a session for reading makes no entity
+	other.keys("n")
+	if eval[bool](other, `Boolean(document.querySelector("dialog"))`) {
+		t.Error("a session for reading has the editor of a new entity")
+	}
+	other.open("/ui/engine")
+	other.wait(`document.querySelector("#state").innerText === "A signature for a table does not show the engine."`)
 	other.openTable(s, "Other", "")
-	if text := other.text("#grid"); !strings.Contains(text, "Authorization") {
+	if text := other.text("#grid"); !strings.Contains(text, "Authorization") || !strings.Contains(text, "Choose a table") {
 		t.Errorf("another table shows %q", text)
 	}
 }

@@ -1,6 +1,7 @@
 package sharedkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -436,20 +437,28 @@ func TestPoliciesAfterSignature(t *testing.T) {
 
 func TestCredentialRejectsInvalidSAS(t *testing.T) {
 	c := credential(t, key1)
-	for name, s := range map[string]TableSAS{
-		"nothing":         {},
-		"no table":        {Permissions: "r", Expiry: "2026-03-05"},
-		"no expiry":       {Table: "T", Permissions: "r"},
-		"letters":         {Table: "T", Permissions: "rw", Expiry: "2026-03-05"},
-		"end row alone":   {Table: "T", Permissions: "r", Expiry: "2026-03-05", EndRow: "1"},
-		"line feed":       {Table: "T", Permissions: "r", Expiry: "2026-03-05", EndPartition: "a\nb"},
-		"not UTF-8":       {Table: "T", Permissions: "r", Expiry: "2026-03-05", EndPartition: "\xff"},
-		"unsigned field":  {Table: "T", Permissions: "r", Expiry: "2026-03-05", Version: "2013-08-15", IP: "127.0.0.1"},
-		"malformed dates": {Table: "T", Permissions: "r", Expiry: "tomorrow"},
-		"malformed start": {Table: "T", Permissions: "r", Start: "today", Expiry: "2026-03-05"},
+	for name, one := range map[string]struct {
+		TableSAS
+		says string // the field at the end of the error
+	}{
+		"nothing":         {TableSAS{}, "se is missing"},
+		"no table":        {TableSAS{Permissions: "r", Expiry: "2026-03-05"}, ""},
+		"no expiry":       {TableSAS{Table: "T", Permissions: "r"}, "se is missing"},
+		"no permission":   {TableSAS{Table: "T", Expiry: "2026-03-05"}, "sp is missing"},
+		"letters":         {TableSAS{Table: "T", Permissions: "rw", Expiry: "2026-03-05"}, ""},
+		"address":         {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", IP: "here"}, "10.0.0.1-10.0.0.9"},
+		"protocol":        {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", Protocol: "http"}, "spr is https, or https,http"},
+		"start row alone": {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", StartRow: "1"}, "srk needs spk"},
+		"end row alone":   {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", EndRow: "1"}, "erk needs epk"},
+		"line feed":       {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", EndPartition: "a\nb"}, ""},
+		"not UTF-8":       {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", EndPartition: "\xff"}, ""},
+		"unsigned field":  {TableSAS{Table: "T", Permissions: "r", Expiry: "2026-03-05", Version: "2013-08-15", IP: "127.0.0.1"}, ""},
+		"malformed dates": {TableSAS{Table: "T", Permissions: "r", Expiry: "tomorrow"}, "se is no time such as 2006-01-02T15:04:05Z"},
+		"malformed start": {TableSAS{Table: "T", Permissions: "r", Start: "today", Expiry: "2026-03-05"}, "st is no time such as 2006-01-02T15:04:05Z"},
 	} {
-		if q, err := c.TableSAS(s); err == nil {
-			t.Errorf("%s: created %s", name, q)
+		q, err := c.TableSAS(one.TableSAS)
+		if err == nil || !errors.Is(err, errSAS) || !strings.HasSuffix(err.Error(), cmp.Or(one.says, errSAS.Error())) {
+			t.Errorf("%s: created %q, %v", name, q, err)
 		}
 	}
 	for name, s := range map[string]AccountSAS{

@@ -3,6 +3,7 @@ package sharedkey
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -127,6 +128,29 @@ func (c *Credential) AccountSAS(s AccountSAS) (string, error) {
 	})
 }
 
+// reason names a field that is not valid, if one alone is not.
+func (p *parameters) reason() string {
+	switch w := &p.values; {
+	case !validDate(w[fieldStart]):
+		return ": st is no time such as 2006-01-02T15:04:05Z"
+	case !validDate(w[fieldExpiry]):
+		return ": se is no time such as 2006-01-02T15:04:05Z"
+	case !p.any(fieldExpiry, fieldIdentifier):
+		return ": se is missing"
+	case !p.any(fieldPermissions, fieldIdentifier):
+		return ": sp is missing"
+	case !validAddresses(w[fieldIP]):
+		return ": sip is no address such as 10.0.0.1, and no range such as 10.0.0.1-10.0.0.9"
+	case w[fieldProtocol] != "" && w[fieldProtocol] != "https" && w[fieldProtocol] != "https,http":
+		return ": spr is https, or https,http"
+	case p.present[fieldStartRow] && !p.present[fieldStartPartition]:
+		return ": srk needs spk"
+	case p.present[fieldEndRow] && !p.present[fieldEndPartition]:
+		return ": erk needs epk"
+	}
+	return ""
+}
+
 // sas checks and signs the values that are not empty.
 func (c *Credential) sas(values [fields]string) (string, error) {
 	p := parameters{values: values}
@@ -138,7 +162,7 @@ func (c *Credential) sas(values [fields]string) (string, error) {
 		p.present[f] = value != ""
 	}
 	if !p.wellFormed() {
-		return "", errSAS
+		return "", fmt.Errorf("%w%s", errSAS, p.reason())
 	}
 	p.values[fieldSignature], p.present[fieldSignature] = c.keys.sign(p.appendTo(nil, c.account)), true
 	var query strings.Builder

@@ -19,6 +19,8 @@ function letters(name, meanings, value, changed) {
   return { element, get value() { return boxes.filter(([, box]) => box.checked).map(([letter]) => letter).join(""); } };
 }
 
+const policyForm = "A policy needs a name that no other one has, of at most 64 characters, and times such as 2026-01-31T08:00:00Z.";
+
 class Policies {
   #rows = []; #list = h("div", { class: "stack" }); #problem = h("div", { "aria-live": "polite" }); #plus; #none;
 
@@ -58,7 +60,7 @@ class Policies {
       fill(this.#problem);
       toast("Saved the policies");
     } catch (error) {
-      fill(this.#problem, failure(error));
+      fill(this.#problem, failure(error, error.code === "InvalidXmlDocument" && policyForm)); // the protocol has policies as XML
     }
   }
 }

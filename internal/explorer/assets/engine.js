@@ -31,8 +31,13 @@ function lost(event) {
   byId("state").textContent = "No connection, trying again…";
   if (event.target.readyState !== EventSource.CLOSED) return;
   setTimeout(async () => {
-    await api.get("accounts").catch(() => {}); // the next event of the stream tells
-    if (event.target === source) connect();
+    const { accounts } = await api.get("accounts").catch(() => ({ accounts: [] })); // the next event of the stream tells
+    if (event.target !== source) return;
+    if (accounts.length > 0 && accounts.every(({ engine, sas, can }) => !engine && !sas && !can.list)) {
+      byId("state").textContent = "A signature for a table does not show the engine.";
+    } else {
+      connect();
+    }
   }, 2000);
 }
 

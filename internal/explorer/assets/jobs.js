@@ -33,9 +33,9 @@ export function showJob(box, job) {
     h("div", { class: "quiet" },
       waiting ? `${bytes(job.received)}${size} received` : [
         job.kind === "import" && !done && `${plural(job.read, "row")} read, `,
-        `${plural(job.rows, "entity", "entities")}${job.kind === "import" && !done ? " stored" : ""}, ${bytes(job.bytes)}${size}`],
+        plural(job.rows, "entity", "entities"), job.kind === "import" && !done && " stored", job.kind !== "clear" && `, ${bytes(job.bytes)}${size}`],
       ` in ${duration(job.ms)}`,
-      done && job.rows > 0 && ` · ${rate(job.rows / seconds)}, ${byteRate(job.bytes / seconds)}`,
+      done && job.rows > 0 && ` · ${rate(job.rows / seconds)}${job.kind === "clear" ? "" : `, ${byteRate(job.bytes / seconds)}`}`,
       job.skipped > 0 && ` · ${count(job.skipped)} skipped`),
     job.failure && notice("error", job.failure.code && `${job.failure.code}: `, job.failure.message),
     job.bad?.length > 0 && h("details", { open }, h("summary", null, "Skipped rows"), h("ul", null, job.bad.map((text) => h("li", null, bdi(text))))),

@@ -88,7 +88,7 @@ async function show() {
     if (error.name === "AbortError") return false;
     page = null;
     byId("status").textContent = "";
-    grid.showNothing(failure(error), h("p", null, error.status === 404 ? h("a", { href: "/ui/" }, "Choose a table")
+    grid.showNothing(failure(error), h("p", null, error.status === 403 || error.status === 404 ? h("a", { href: "/ui/" }, "Choose a table")
       : error.status >= 400 && error.status < 500 || error.status === 501 ? "Change the query and run it again." : "Run the query again later."));
     if (error.position !== undefined) query.showError(error);
     showButtons();
@@ -117,7 +117,7 @@ function showEmpty() {
   } else if ("pk" in start || "rk" in start) {
     grid.showNothing(h("p", null, h("strong", null, "There is no entity at this key or after it.")), h("p", null, "Run the query to begin at the first."));
   } else {
-    grid.showNothing(h("p", null, h("strong", null, "This table is empty.")), h("div", { class: "row" },
+    grid.showNothing(h("p", null, h("strong", null, "This table is empty.")), !byId("new").disabled && h("div", { class: "row" },
       h("button", { onclick: () => create() }, "New entity…"),
       h("a", { class: "button", href: api.page("transfer", { account: table.account, table: table.name }) }, "Import a file")));
   }
@@ -261,7 +261,7 @@ function showFailures(failures, all, verb) {
 
 async function deleteMany() {
   const rows = grid.selected;
-  if (rows.length === 0) return;
+  if (byId("delete").disabled) return;
   const progress = h("progress", { value: 0, max: rows.length, "aria-label": "Deleted" });
   const batches = new Batches(rows, (row) => ({ op: "delete", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props: [] } }), progress);
   await confirm({
@@ -357,6 +357,7 @@ async function readAccount() {
   can = account?.can ?? {};
   byId("new").disabled = can.insert === false && can.upsert === false;
   showSelection(grid.selected);
+  if (page?.rows.length === 0) showEmpty();
 }
 
 byId("name").textContent = table.name;
@@ -381,7 +382,7 @@ byId("jump").addEventListener("submit", (event) => {
   load({ pk: byId("jump-pk").value, rk: byId("jump-rk").value });
 });
 
-onKey("n", () => create());
+onKey("n", () => { if (!byId("new").disabled) create(); });
 onKey("/", () => byId("filter").focus());
 onKey("b", () => query.startCondition());
 onKey("j", () => byId("jump-pk").focus());
