@@ -103,6 +103,48 @@ func TestExplorerBlankCells(t *testing.T) {
 	}
 }
 
+// The link of an entity on a later page opens its editor on that page.
+func TestExplorerLinkLater(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(250)})
+	p.openTable(s, "Orders", "")
+	p.keys("]")
+	p.wait(`document.querySelector("#status").innerText.startsWith("Rows 101 to 200")`)
+	p.shown()
+	p.press("150")
+	p.enter(`.property[aria-label="Property Customer"] textarea`, "changed")
+	p.press("Save")
+	p.wait(`!document.querySelector("dialog")`)
+	p.shown()
+	if got := p.text("#status"); !strings.HasPrefix(got, "Rows 101 to 200") {
+		t.Errorf("after the editor the page shows %q", got)
+	}
+	if got := readEntity(t, s, "Orders", "p15", "150")["Customer"]; got != "changed" {
+		t.Errorf("the server has %v", got)
+	}
+}
+
+// The browser asks before it leaves a page whose editor has changes.
+func TestExplorerUnsaved(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(3)})
+	p.openTable(s, "Orders", "")
+	for _, step := range []struct {
+		do   func()
+		asks bool
+	}{
+		{func() { p.press("000") }, false},
+		{func() { p.enter(`.property[aria-label="Property Customer"] textarea`, "changed") }, true},
+		{func() { p.press("Cancel"); p.wait(`!document.querySelector("dialog")`) }, false},
+		{func() { p.press("New entity…"); p.enter(`input[name="RowKey"]`, "9") }, true},
+	} {
+		step.do()
+		if asks := eval[bool](p, `!dispatchEvent(new Event("beforeunload", {cancelable: true}))`); asks != step.asks {
+			t.Errorf("the page asks %v, want %v, with %q", asks, step.asks, p.looks())
+		}
+	}
+	p.press("Save")
+	p.wait(`!document.querySelector("dialog")`)
+}
+
 // The longest name of a table fits a narrow screen.
 func TestExplorerLongName(t *testing.T) {
 	name := "Table" + strings.Repeat("OfALongName", 6)[:58]

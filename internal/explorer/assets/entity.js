@@ -85,15 +85,18 @@ class PropertyRow {
  */
 export async function editEntity(table, entity, draft) {
   let editor;
+  const leave = (event) => { if (editor.changed) event.preventDefault(); };
+  addEventListener("beforeunload", leave);
   const result = await dialog({
     title: entity ? "Edit entity" : "New entity",
     make: (close, heading, closed) => (editor = new Editor(table, entity, draft, close, closed)).form(heading),
   });
+  removeEventListener("beforeunload", leave);
   return result ?? (await editor.writing); // Escape does not stop what is under way
 }
 
 class Editor {
-  #table; #entity; #close; #closed; #rows = []; #list; #problem; #keys; #etag; #mode; #save;
+  #first; #table; #entity; #close; #closed; #rows = []; #list; #problem; #keys; #etag; #mode; #save;
   writing; // the promise of the last write, with "saved" if it succeeded
 
   constructor(table, entity, draft, close, closed) {
@@ -112,7 +115,11 @@ class Editor {
       ? [["merge", "Merge: keep other properties"], ["replace", "Replace: remove other properties"]]
       : [["insert", "Insert: fail if it exists"], ["insertOrMerge", "Insert or merge"], ["insertOrReplace", "Insert or replace"]];
     this.#mode = select({ "aria-label": "How to save" }, modes, entity ? "replace" : "insert");
+    this.#first = JSON.stringify(this.#value());
   }
+
+  /** Whether to leave the page would lose something. */
+  get changed() { return JSON.stringify(this.#value()) !== this.#first; }
 
   form(heading) {
     const entity = this.#entity;

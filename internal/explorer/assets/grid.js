@@ -107,10 +107,17 @@ export class Grid {
     if (content.trim() === "") content = h("span", { class: "none" }, content === "" ? "empty" : "white space");
     if (column.key) {
       attributes.class = "key";
-      if (column.name === "RowKey") content = h("a", { href: this.#events.link(row), tabindex: "-1" }, content);
+      if (column.name === "RowKey") content = h("a", { href: this.#events.link(row), tabindex: "-1", onclick: (event) => this.#open(event, row) }, content);
     }
     const odd = column.types.length > 1 && p.type !== column.types[0] && h("span", { class: "odd-type" }, short(p.type));
     return h("td", attributes, h("bdi", null, content), odd);
+  }
+
+  // The link is for another tab: in this one the page would begin again at its first rows.
+  #open(event, row) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    this.#events.open(row);
   }
 
   #select(i, on) {
