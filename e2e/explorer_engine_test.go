@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/chromedp/cdproto/page"
 )
 
 // metrics returns the figures of engine.Stats that the server reports, by their names
@@ -73,6 +74,22 @@ func amount(t *testing.T, text string) (value, rounding float64) {
 var counters = map[string]string{
 	"Log written": "log_written_bytes_total", "Log syncs (fsync)": "log_syncs_total",
 	"Flushes written": "flush_written_bytes_total", "Compactions written": "compaction_written_bytes_total", "Stalls": "stalls_total",
+}
+
+// TestExplorerTrouble shows a full disk, and a database that accepts no writes.
+func TestExplorerTrouble(t *testing.T) {
+	_, p := explorer(t, nil)
+	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		const parse = JSON.parse;
+		JSON.parse = (...given) => {
+			const value = parse(...given);
+			for (const engine of value?.engines ?? []) Object.assign(engine, window.trouble, { figures: { ...engine.figures, DiskFull: true } });
+			return value;
+		};`})
+	p.showEngine()
+	p.wait(`document.querySelector(".engine .notice.error")?.innerText === "The disk is full: only deletions are accepted."`)
+	p.js(`window.trouble = {failure: "database is read-only: sync 000001.wal"}`)
+	p.wait(`document.querySelector(".engine .notice.error")?.innerText.endsWith("until it is opened again: database is read-only: sync 000001.wal")`)
 }
 
 // The labels of the engine's parts show the figures of Stats, during flushes and compactions

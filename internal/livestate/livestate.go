@@ -6,14 +6,14 @@ import "time"
 
 // Engine is the state of the engine of one account.
 type Engine struct {
-	Account      string            `json:"account"`
-	Figures      map[string]any    `json:"figures"`   // the fields of engine.Stats, by name
-	Segments     []Segment         `json:"segments"`  // of the log, oldest first
-	Memtables    []Memtable        `json:"memtables"` // oldest first
-	Tiers        []Tier            `json:"tiers"`     // newest first
-	Jobs         []Work            `json:"jobs"`      // the last flushes and compactions, newest first
-	SegmentBytes int64             `json:"segmentBytes"`
-	Notes        map[string]string `json:"notes,omitempty"`
+	Account      string         `json:"account"`
+	Figures      map[string]any `json:"figures"`   // the fields of engine.Stats, by name
+	Segments     []Segment      `json:"segments"`  // of the log, oldest first
+	Memtables    []Memtable     `json:"memtables"` // oldest first
+	Tiers        []Tier         `json:"tiers"`     // newest first
+	Jobs         []Work         `json:"jobs"`      // the last flushes and compactions, newest first
+	SegmentBytes int64          `json:"segmentBytes"`
+	Failure      string         `json:"failure,omitempty"` // the error because of which the database accepts no writes
 }
 
 // Segment is a segment of the log.

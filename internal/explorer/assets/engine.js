@@ -69,6 +69,9 @@ function showEngines(live) {
 
 const heads = (names) => h("thead", null, h("tr", null, names.map(([name, kind]) => h("th", { scope: "col", class: kind }, name))));
 
+/** How many entities were examined; a server of the protocol does not say. */
+const examined = (r) => count(r.examined > 0 || r.returned === 0 ? r.examined : NaN);
+
 let drawn = ""; // what the tables show: equal figures are not drawn again
 
 function showRequests(list) {
@@ -83,7 +86,7 @@ function showRequests(list) {
         h("td", null, r.operation),
         h("td", null, r.table ? bdi(r.table) : "–", r.account && h("span", { class: "quiet" }, " ", bdi(r.account))),
         h("td", { class: `status-${Math.floor(r.status / 100)}` }, r.status, r.code && ` ${r.code}`),
-        h("td", { class: "number" }, duration(r.ms)), h("td", { class: "number" }, count(r.examined)), h("td", { class: "number" }, count(r.returned)),
+        h("td", { class: "number" }, duration(r.ms)), h("td", { class: "number" }, examined(r)), h("td", { class: "number" }, count(r.returned)),
         h("td", { class: "quiet mono" }, r.id.slice(0, 8)))))));
 }
 
@@ -100,7 +103,7 @@ function showShapes(list) {
         h("td", null, bdi(s.table)),
         h("td", { class: "wrap" }, h("a", { href: api.page("table", { account: s.account, table: s.table, filter: s.example }), title: `Explain: ${s.example}` }, h("code", { dir: "auto" }, s.shape || "all entities"))),
         h("td", { class: "number" }, count(s.count)), h("td", { class: "number" }, duration(s.totalMs)), h("td", { class: "number" }, duration(s.maxMs)),
-        h("td", { class: "number" }, count(s.examined)), h("td", { class: "number" }, count(s.returned)),
+        h("td", { class: "number" }, examined(s)), h("td", { class: "number" }, count(s.returned)),
         h("td", { class: "wrap" }, s.scan, s.warning && h("div", { class: "hint" }, `${s.warning} ${s.cure}`)))))));
 }
 

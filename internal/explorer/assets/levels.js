@@ -1,21 +1,22 @@
 // An engine to scale: bars whose widths are in proportion to the bytes of log segments,
 // memtables and runs, with what a flush or a compaction moves.
 
-import { h, fill, bdi } from "./dom.js";
+import { h, fill, bdi, notice } from "./dom.js";
 import { byteRate, bytes, count, duration, plural, time } from "./format.js";
 
 const narrowest = 2; // pixels of a bar
 
 export class EngineView {
-  #levels = new Map(); #list; #scale; #jobs; #facts; #before; #drawnJobs = "";
+  #levels = new Map(); #list; #scale; #jobs; #facts; #trouble; #before; #drawnJobs = "";
 
   constructor(account) {
     this.#list = h("ul", { class: "levels", "aria-label": `Files and memory of ${account}` });
     this.#scale = h("p", { class: "quiet scale" }, "\u00a0");
     this.#facts = h("p", { class: "quiet" }, "\u00a0");
+    this.#trouble = h("div");
     this.#jobs = h("div", { class: "scroll jobs", tabindex: "0", role: "region", "aria-label": `Flushes and compactions of ${account}` });
     this.element = h("section", { class: "panel engine", "aria-label": `Engine of ${account}`, "data-account": account },
-      h("h2", null, bdi(account)), this.#facts, this.#list, this.#scale, h("h3", null, "Flushes and compactions"), this.#jobs);
+      h("h2", null, bdi(account)), this.#trouble, this.#facts, this.#list, this.#scale, h("h3", null, "Flushes and compactions"), this.#jobs);
   }
 
   /** Shows the state of the engine at a time in milliseconds. */
@@ -38,6 +39,8 @@ export class EngineView {
       drawBars(part.bars, level.bars, perPixel);
     }
     const f = engine.figures;
+    const trouble = engine.failure ? `The database accepts no writes until it is opened again: ${engine.failure}` : f.DiskFull ? "The disk is full: only deletions are accepted." : "";
+    if (this.#trouble.textContent !== trouble) fill(this.#trouble, trouble && notice("error", trouble));
     this.#facts.textContent = `${plural(f.Tables ?? 0, "table")} · ${plural(f.Entities ?? 0, "entity", "entities")} · ${plural(f.SSTables ?? 0, "sstable")}, ${bytes(f.SSTableBytes ?? 0)} · ` +
       `read amplification ${f.RunsMax ?? 0} · space amplification ${(f.SpaceAmp ?? 1).toFixed(2)}`;
     this.#scale.textContent = `To scale: 100 px are ${bytes(perPixel * 100)}.`;

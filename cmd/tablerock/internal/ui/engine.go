@@ -40,6 +40,9 @@ func (d *Database) State(account string) (livestate.Engine, error) {
 		Account: account, Figures: figures(&s), SegmentBytes: d.SegmentBytes,
 		Segments: []livestate.Segment{}, Memtables: []livestate.Memtable{}, Tiers: []livestate.Tier{}, Jobs: last,
 	}
+	if err := d.DB.Failure(); err != nil {
+		e.Failure = err.Error()
+	}
 	flushing := 0
 	for _, j := range running {
 		if j.Kind == kindFlush {
