@@ -104,10 +104,6 @@ const (
 	// KindRangeDelete is reserved for range tombstones. No build writes it, and every
 	// decoder refuses it.
 	KindRangeDelete Kind = 4
-
-	// KindSeek is never stored. A trailer with it sorts just before every version
-	// whose sequence number is that of the trailer or smaller.
-	KindSeek Kind = 0xFF
 )
 
 // Limits of the format; they are part of the file format.

@@ -52,7 +52,6 @@ func TestGoldenKeys(t *testing.T) {
 		golden{"trailer of seq 5 put", AppendTrailer(nil, 5, KindPut)},
 		golden{"trailer of seq 6 put", AppendTrailer(nil, 6, KindPut)},
 		golden{"trailer of seq 6 delete", AppendTrailer(nil, 6, KindDelete)},
-		golden{"trailer to seek at seq 6", AppendTrailer(nil, 6, KindSeek)},
 		golden{"trailer of the last seq", AppendTrailer(nil, MaxSeq, KindPut)},
 		golden{"table", AppendTable(nil, 16)},
 		golden{"partition start", AppendPartitionStart(nil, 16, "a")},
