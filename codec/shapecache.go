@@ -49,14 +49,8 @@ func (c *ShapeCache) set(props edm.Properties) *shapeSet {
 	return &c.sets[h>>32%shapeSets]
 }
 
-// Find returns the shape of props if it is cached, and nil otherwise. Properties
-// that are null are not part of a shape.
-func (c *ShapeCache) Find(props edm.Properties) *Shape {
-	s, _ := c.find(props)
-	return s
-}
-
-// find is Find. Without a shape it returns the set that the shape would be in.
+// find returns the shape of props if it is cached, and otherwise the set that the shape would
+// be in. Properties that are null are not part of a shape.
 func (c *ShapeCache) find(props edm.Properties) (*Shape, *shapeSet) {
 	if s := c.last.Load(); s != nil && s.Matches(props) {
 		return s, nil
@@ -193,7 +187,7 @@ func (f *ShapeFinder) Find(props edm.Properties) *Shape {
 	if f.likeLast(props) {
 		return f.shape
 	}
-	s := f.cache.Find(props)
+	s, _ := f.cache.find(props)
 	if s == nil || s.Len() < len(props) {
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestShapeCacheLimit(t *testing.T) {
 			props[k] = edm.Property{Name: fmt.Sprintf("Property%dOf%d", k, i), Value: edm.Boolean(true)}
 		}
 		s := cache.Of(props)
-		if cache.Find(props) != s {
+		if found, _ := cache.find(props); found != s {
 			t.Fatalf("shape %d is not cached", i)
 		}
 	}
@@ -94,7 +94,7 @@ func TestShapeCacheSorted(t *testing.T) {
 	if got, s := cache.Sorted(new(edm.Properties), long, shape); &got[0] != &long[0] || s != shape {
 		t.Error("a shape of too many properties was sorted")
 	}
-	if cache.Find(long) != nil {
+	if found, _ := cache.find(long); found != nil {
 		t.Error("a shape of too many properties is cached")
 	}
 }
