@@ -112,8 +112,14 @@ const (
 	TrailerLen = 8
 	// MaxSeq is the greatest sequence number.
 	MaxSeq = 1<<56 - 1
+	// TableLen is the length of the table id with which a user key begins.
+	TableLen = 4
+	// EndOfComponent ends the PartitionKey and the RowKey of a user key, and so the key.
+	EndOfComponent = 0x01
+	// MinKeyLen is the length of the shortest user key, which has two empty components.
+	MinKeyLen = TableLen + 2
 	// MaxKeyLen is the length of the longest user key.
-	MaxKeyLen = tableLen + maxComponentLen + 1 + maxComponentLen + 1
+	MaxKeyLen = TableLen + maxComponentLen + 1 + maxComponentLen + 1
 	// MaxProperties is the greatest number of properties in a shape.
 	MaxProperties = 252
 	// MaxNameLen is the length of the longest property name in bytes.
@@ -123,11 +129,9 @@ const (
 )
 
 const (
-	tableLen          = 4
 	maxComponentUnits = 1024
 	maxComponentLen   = 3 * maxComponentUnits
 
-	endOfComponent = 0x01 // ends a component
 	afterComponent = 0x02 // sorts after all keys with that component
 
 	shapeHeaderLen    = 2

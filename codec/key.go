@@ -18,7 +18,7 @@ func AppendKey(dst []byte, table uint32, partition, row string) []byte {
 
 // AppendRow appends the rest of a user key after AppendPartition.
 func AppendRow(dst []byte, row string) []byte {
-	return append(AppendText(dst, row), endOfComponent)
+	return append(AppendText(dst, row), EndOfComponent)
 }
 
 // AppendTable appends the lower bound of a table's keys, which is the upper
@@ -36,7 +36,7 @@ func AppendPartitionStart(dst []byte, table uint32, partition string) []byte {
 // AppendPartition appends the common prefix of all keys of a partition, which is their
 // lower bound.
 func AppendPartition(dst []byte, table uint32, partition string) []byte {
-	return append(AppendPartitionStart(dst, table, partition), endOfComponent)
+	return append(AppendPartitionStart(dst, table, partition), EndOfComponent)
 }
 
 // AppendPartitionEnd appends the upper bound of a partition's keys, which is
@@ -128,26 +128,26 @@ func unit(b []byte) rune {
 // the PartitionKey with its end, which all keys of the partition share. It is 0 if
 // userKey, perhaps a bound, has no whole PartitionKey.
 func PartitionLen(userKey []byte) int {
-	if len(userKey) <= tableLen {
+	if len(userKey) <= TableLen {
 		return 0
 	}
-	i := bytes.IndexByte(userKey[tableLen:], endOfComponent)
+	i := bytes.IndexByte(userKey[TableLen:], EndOfComponent)
 	if i < 0 {
 		return 0
 	}
-	return tableLen + i + 1
+	return TableLen + i + 1
 }
 
 // IsPartitionEnd reports whether bound was made by AppendPartitionEnd.
 func IsPartitionEnd(bound []byte) bool {
 	last := len(bound) - 1
-	return last >= tableLen && bound[last] == afterComponent && PartitionLen(bound) == 0
+	return last >= TableLen && bound[last] == afterComponent && PartitionLen(bound) == 0
 }
 
 // AppendPartitionOfEnd appends the lower bound of the partition whose upper bound is
 // end, as AppendPartition does.
 func AppendPartitionOfEnd(dst, end []byte) []byte {
-	return append(append(dst, end[:len(end)-1]...), endOfComponent)
+	return append(append(dst, end[:len(end)-1]...), EndOfComponent)
 }
 
 // SplitKey returns the table id and the encoded components of a user key; they share
@@ -155,18 +155,18 @@ func AppendPartitionOfEnd(dst, end []byte) []byte {
 // CheckKey is stricter.
 func SplitKey(userKey []byte) (table uint32, partition, row []byte, ok bool) {
 	p := PartitionLen(userKey)
-	if p == 0 || len(userKey) == p || userKey[len(userKey)-1] != endOfComponent {
+	if p == 0 || len(userKey) == p || userKey[len(userKey)-1] != EndOfComponent {
 		return 0, nil, nil, false
 	}
-	return binary.BigEndian.Uint32(userKey), userKey[tableLen : p-1], userKey[p : len(userKey)-1], true
+	return binary.BigEndian.Uint32(userKey), userKey[TableLen : p-1], userKey[p : len(userKey)-1], true
 }
 
 // CheckKey returns an error unless AppendKey can have written userKey.
 func CheckKey(userKey []byte) error {
-	if len(userKey) < tableLen {
+	if len(userKey) < TableLen {
 		return damaged(len(userKey), "key ends within the table id")
 	}
-	off, err := checkComponent(userKey, tableLen)
+	off, err := checkComponent(userKey, TableLen)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func checkComponent(key []byte, off int) (int, error) {
 	units := 0
 	for i := off; i < len(key); units++ {
 		c := key[i]
-		if c == endOfComponent {
+		if c == EndOfComponent {
 			if units > maxComponentUnits {
 				return 0, damaged(off, "key component of %d code units, limit %d", units, maxComponentUnits)
 			}

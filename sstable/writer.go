@@ -91,7 +91,7 @@ func (w *Writer) Add(key []byte, row codec.ShapedRow) error {
 }
 
 func (w *Writer) add(key []byte, row codec.ShapedRow) error {
-	if len(key) < codec.TrailerLen+rowgroup.MinKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
+	if len(key) < codec.TrailerLen+codec.MinKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
 		return fmt.Errorf("add: internal key of %d bytes", len(key))
 	}
 	user, seq, kind := codec.SplitTrailer(key)
@@ -103,7 +103,7 @@ func (w *Writer) add(key []byte, row codec.ShapedRow) error {
 	}
 	lastUser := w.last[:max(len(w.last)-codec.TrailerLen, 0)]
 	again := bytes.Equal(user, lastUser)
-	if user[len(user)-1] != rowgroup.EndOfKey || bytes.IndexByte(user[rowgroup.TableBytes:], 0) >= 0 {
+	if user[len(user)-1] != codec.EndOfComponent || bytes.IndexByte(user[codec.TableLen:], 0) >= 0 {
 		return fmt.Errorf("add: key %x has an invalid user key", key)
 	}
 	if w.group.Full(w.o.GroupBytes) {

@@ -18,8 +18,6 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-const tableLen = 4 // length of the table id at the start of a key
-
 // output writes the files of a job.
 type output struct {
 	t           *Tree
@@ -63,7 +61,7 @@ func (o *output) full(user []byte) bool {
 	if size < o.t.o.fileSize().MinShare() || bytes.Equal(user, o.last) {
 		return false
 	}
-	if size >= o.t.o.fileSize().Min() && !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
+	if size >= o.t.o.fileSize().Min() && !bytes.Equal(user[:codec.TableLen], o.last[:codec.TableLen]) {
 		return true
 	}
 	full, over := size >= o.fileBytes, size >= min(o.fileBytes+o.fileBytes/4, maxOutputBytes)

@@ -11,13 +11,9 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
 )
 
-const (
-	TableBytes = 4              // length of a table id
-	MinKeyLen  = TableBytes + 2 // shortest user key: two empty components
-	// minColumnRows is the fewest rows of one shape that are stored as columns. With
-	// fewer rows, the headers of the columns take more than the columns save.
-	minColumnRows = 8
-)
+// minColumnRows is the fewest rows of one shape that are stored as columns. With
+// fewer rows, the headers of the columns take more than the columns save.
+const minColumnRows = 8
 
 // Builder collects the rows of a group and encodes it. Reset keeps its memory for the
 // next group. The zero Builder is ready to use.

@@ -462,7 +462,7 @@ func (g *Builder) HeapUnits() []HeapUnit { return g.heapUnits }
 
 // AppendKey appends the user key of a row.
 func (g *Builder) AppendKey(dst []byte, row int) []byte {
-	return append(append(dst, g.key(row)...), EndOfKey)
+	return append(append(dst, g.key(row)...), codec.EndOfComponent)
 }
 
 // appendTo appends the section with its columns.

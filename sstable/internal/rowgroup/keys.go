@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/bits"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
@@ -23,9 +24,6 @@ type keys struct {
 	rests    []byte
 	versions bool // some user key has several rows
 }
-
-// EndOfKey ends every user key.
-const EndOfKey = 1
 
 // decode reads the keys. c is at the byte after the counts.
 func (k *keys) decode(c *fields.Cursor, prefixGroups int) error {
@@ -64,7 +62,7 @@ func (k *keys) check(prefixGroups int) error {
 	row, end := -1, 0
 	for i := range prefixGroups {
 		first, partition, e := k.first(i), le16(k.dir, 3*i+1), le16(k.dir, 3*i+2)
-		if first <= row || i == 0 && first != 0 || first >= k.rows || e < end || partition > len(k.common)+e-end || partition < 5 {
+		if first <= row || i == 0 && first != 0 || first >= k.rows || e < end || partition > len(k.common)+e-end || partition <= codec.TableLen {
 			return errors.New("invalid prefix group")
 		}
 		row, end = first, e
@@ -175,7 +173,7 @@ func (k *keys) AppendSuffix(dst []byte, row int) []byte {
 		dst = binary.BigEndian.AppendUint64(dst, s)[:n]
 		dst = append(dst, k.rest(row)...)
 	}
-	return append(dst, EndOfKey)
+	return append(dst, codec.EndOfComponent)
 }
 
 // Seek returns the first row whose user key is not less than key, and whether it is
@@ -210,7 +208,7 @@ func (k *keys) Seek(key []byte) (row int, equal bool) {
 
 // seekSuffix is Seek within a prefix group.
 func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
-	whole := len(key) > 0 && key[len(key)-1] == EndOfKey
+	whole := len(key) > 0 && key[len(key)-1] == codec.EndOfComponent
 	if whole {
 		key = key[:len(key)-1]
 	}
