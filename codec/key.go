@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -267,6 +268,20 @@ func SplitTrailer(internal []byte) (user []byte, seq uint64, kind Kind) {
 	n := len(internal) - TrailerLen
 	t := ^binary.BigEndian.Uint64(internal[n:])
 	return internal[:n:n], t >> 8, Kind(t)
+}
+
+// CommonLen returns the length of the common prefix of a and b.
+func CommonLen(a, b []byte) int {
+	n, i := min(len(a), len(b)), 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
 }
 
 // PartitionHash returns the hash of the partition of userKey.

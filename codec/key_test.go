@@ -269,6 +269,24 @@ func TestSplitKeyRefuses(t *testing.T) {
 	}
 }
 
+// TestCommonLen compares texts of up to 20 bytes that first differ at each byte, or nowhere.
+func TestCommonLen(t *testing.T) {
+	text := []byte("abcdefghijklmnopqrst")
+	for n := range len(text) + 1 {
+		for m := range len(text) + 1 {
+			for at := range min(n, m) + 1 {
+				other := bytes.Clone(text[:m])
+				if at < m {
+					other[at] ^= 0x80
+				}
+				if got := CommonLen(text[:n], other); got != at {
+					t.Errorf("CommonLen(%q, %q) = %d, want %d", text[:n], other, got, at)
+				}
+			}
+		}
+	}
+}
+
 func TestKeysDoNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 256)
 	key := AppendKey(nil, 16, "dev-000001", "\U0001F600 1700000000000")

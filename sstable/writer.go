@@ -148,7 +148,7 @@ func (w *Writer) count(key []byte, seq uint64, tombstone bool) {
 func (w *Writer) beginGroup(user []byte, again bool) {
 	separator := user
 	if len(w.groups) > 0 && !again {
-		separator = user[:rowgroup.CommonLen(user, w.ended)+1]
+		separator = user[:codec.CommonLen(user, w.ended)+1]
 	}
 	from := len(w.keys)
 	w.keys = append(w.keys, separator...)
@@ -190,7 +190,7 @@ func (w *Writer) appendUnits(e *groupindex.Group) {
 		if first := units[i].First; first > 0 {
 			w.unitLast = w.group.AppendKey(w.unitLast[:0], first-1)
 			w.unitKey = w.group.AppendKey(w.unitKey[:0], first)
-			n := min(rowgroup.CommonLen(w.unitKey, w.unitLast)+1, len(w.unitKey))
+			n := min(codec.CommonLen(w.unitKey, w.unitLast)+1, len(w.unitKey))
 			separator = w.unitKey[:n]
 		}
 		w.units = groupindex.AppendUnit(w.units, units[i].Stored, separator, e.Separator)

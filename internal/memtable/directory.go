@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/google/btree"
+
+	"github.com/tablerock-db/tablerock/codec"
 )
 
 // directory orders the partitions of all shards. It adds the new partitions when
@@ -217,7 +219,7 @@ func (d *directory) addNewLocked() {
 	guess := d.shared
 	if d.known == 0 {
 		d.sample = fresh[0]
-		guess = commonLen(d.table.partitionKey(fresh[0]), d.table.partitionKey(fresh[len(fresh)-1]))
+		guess = codec.CommonLen(d.table.partitionKey(fresh[0]), d.table.partitionKey(fresh[len(fresh)-1]))
 	}
 	shared := d.setPrefixesLocked(fresh, guess)
 	d.known += int64(len(fresh))
@@ -253,7 +255,7 @@ func (d *directory) setPrefixesLocked(list []partitionRef, n int) (shared int) {
 	for i := range list {
 		key := d.table.partitionKey(list[i])
 		if !bytes.HasPrefix(key, common) {
-			common = common[:commonLen(common, key)]
+			common = common[:codec.CommonLen(common, key)]
 		}
 		list[i].prefix = prefixOf(key[len(common):])
 	}

@@ -50,17 +50,6 @@ func prefixOf(b []byte) uint64 {
 	return n
 }
 
-// commonLen returns the length of the longest common prefix of a and b.
-func commonLen(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
 // prefixFor returns the prefix to compare key, a key of partition p, with the items
 // of p. where is negative if key sorts before all rows of p and positive if it
 // sorts after them; then the prefix is not valid.

@@ -160,7 +160,7 @@ func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, s
 	}
 	row, shared := key[keyLen:], s.shared(p)
 	if !bytes.HasPrefix(row, shared) {
-		s.shrink(p, commonLen(row, shared))
+		s.shrink(p, codec.CommonLen(row, shared))
 	}
 	it.prefix = prefixOf(row[p.shared:])
 	s.add(p, it, keep)

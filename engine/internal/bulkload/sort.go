@@ -17,15 +17,15 @@ func (p *part) unsort() {
 	p.sorted, p.unprefixed = false, len(p.rows)
 	// The rows so far are sorted, so the first and the last key say what all have in common.
 	first, last := codec.EntryKey(p.entry(&p.rows[0])), codec.EntryKey(p.entry(&p.rows[len(p.rows)-1]))
-	p.common = commonLen(first, last, len(first))
+	p.common = codec.CommonLen(first, last)
 }
 
 // prefix returns the prefix of key, the next one of a part that is not sorted: the bytes
 // after what all keys have in common, in which most differ. So the sort compares few
 // entries, which are not in the processor's caches.
 func (p *part) prefix(key []byte) [2]uint64 {
-	if n := commonLen(codec.EntryKey(p.entry(&p.rows[0])), key, p.common); n < p.common {
-		p.common, p.unprefixed = n, len(p.rows)
+	if common := codec.EntryKey(p.entry(&p.rows[0]))[:p.common]; !bytes.HasPrefix(key, common) {
+		p.common, p.unprefixed = codec.CommonLen(common, key), len(p.rows)
 	}
 	return p.prefixOf(key)
 }
@@ -34,15 +34,6 @@ func (p *part) prefixOf(key []byte) [2]uint64 {
 	var b [16]byte
 	copy(b[:], key[p.common:])
 	return [2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}
-}
-
-// commonLen returns how many of the first n bytes x and y have in common.
-func commonLen(x, y []byte, n int) int {
-	n = min(n, len(x), len(y))
-	for !bytes.Equal(x[:n], y[:n]) {
-		n--
-	}
-	return n
 }
 
 // sort sorts the rows by key, and rows with one key by their place in the sequence.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
@@ -189,7 +190,7 @@ func (b *Builder) addTexts(e *[entryBytes]byte, texts Texts) {
 	const longest = predicate.MaxPrefix
 	common := longest - wordBytes
 	for at := longest; at < len(texts); at += longest {
-		common = rowgroup.CommonLen(texts[:common], texts[at:][:common])
+		common = codec.CommonLen(texts[:common], texts[at:][:common])
 	}
 	e[24], e[26] = byte(rowgroup.Heap), wordBytes
 	binary.LittleEndian.PutUint16(e[22:], uint16(common))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -69,7 +70,7 @@ type Unit struct {
 // AppendUnit appends a heap unit with its separator. group is the separator of the group. The units
 // of a group follow a byte with their number, which is 0 if the index does not have them.
 func AppendUnit(dst []byte, stored int, separator, group []byte) []byte {
-	n := rowgroup.CommonLen(separator, group)
+	n := codec.CommonLen(separator, group)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(stored))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(separator)-n))

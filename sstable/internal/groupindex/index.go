@@ -149,7 +149,7 @@ func (x *Index) prepare() {
 		return
 	}
 	x.common = x.Groups[0].Separator
-	x.common = x.common[:rowgroup.CommonLen(x.common, x.Groups[n-1].Separator)]
+	x.common = x.common[:codec.CommonLen(x.common, x.Groups[n-1].Separator)]
 	x.prefixes = make([]prefix, n)
 	for i := range x.Groups {
 		x.prefixes[i] = prefixOf(x.Groups[i].Separator[len(x.common):])

@@ -35,7 +35,7 @@ func groupsOf(r *rand.Rand, keys [][]byte, continues bool) (groups []Group, end 
 	for i := 0; i < len(keys); i += 3 {
 		g := Group{Off: at, Before: r.IntN(50), Head: 20 + r.IntN(50), Rows: 1 + r.IntN(100), Separator: keys[i]}
 		if i > 0 {
-			g.Separator = keys[i][:rowgroup.CommonLen(keys[i-1], keys[i])+1]
+			g.Separator = keys[i][:codec.CommonLen(keys[i-1], keys[i])+1]
 			if r.IntN(5) == 0 {
 				g.Separator = keys[i]
 			}

@@ -237,29 +237,15 @@ func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
 	return lo, equal
 }
 
-// CommonLen returns the length of the common prefix of a and b.
-func CommonLen(a, b []byte) int {
-	n, i := min(len(a), len(b)), 0
-	for ; i+8 <= n; i += 8 {
-		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
-			return i + bits.TrailingZeros64(x)/8
-		}
-	}
-	for i < n && a[i] == b[i] {
-		i++
-	}
-	return i
-}
-
 // appendKeys appends the head up to and including the keys.
 func (g *Builder) appendKeys(dst []byte) []byte {
 	n, prefixGroups := g.Rows(), len(g.prefixGroups)
 	prefix := func(i int) []byte { // the common prefix of the keys of prefix group i
 		first, last := g.key(g.prefixGroups[i].first), g.key(g.prefixGroupEnd(i)-1)
-		return first[:CommonLen(first, last)]
+		return first[:codec.CommonLen(first, last)]
 	}
 	first := prefix(0)
-	common := CommonLen(first, prefix(prefixGroups-1))
+	common := codec.CommonLen(first, prefix(prefixGroups-1))
 	g.prefixes, g.ends = g.prefixes[:0], g.ends[:0]
 	longest := 0
 	for i := range prefixGroups {

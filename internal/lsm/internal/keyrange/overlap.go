@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+
+	"github.com/tablerock-db/tablerock/codec"
 )
 
 // OverlapBytes estimates how many of n bytes, spread evenly over the keys of
 // [lo, hi], are within [lower, upper), which overlaps [lo, hi]; a nil upper is the
 // end. It returns at least 1, and n if the keys are too similar to tell.
 func OverlapBytes(n int64, lo, hi, lower, upper []byte) int64 {
-	skip := commonLen(lo, hi)
+	skip := codec.CommonLen(lo, hi)
 	first, last := keyNumber(lo, skip), keyNumber(hi, skip)
 	from, to := first, last
 	if bytes.Compare(lower, lo) > 0 {
@@ -41,14 +43,6 @@ func OverlapDepth(starts, ends [][]byte) (most int) {
 		most = max(most, open)
 	}
 	return most
-}
-
-func commonLen(a, b []byte) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // keyNumber returns the eight bytes of key from byte n on as a number.
