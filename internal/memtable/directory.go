@@ -290,8 +290,9 @@ func (d *directory) mergeLocked(a, b []partitionRef) []partitionRef {
 	return append(append(out, a...), b...)
 }
 
-// newLocked returns the partitions that are not in the directory, ordered by
-// entry, and counts them as added.
+// newLocked returns the partitions that are not in the directory, and counts them as
+// added. They are ordered by entry: then their keys are read sequentially, and are sorted
+// if they arrived sorted.
 // +checklocks:d.mu
 func (d *directory) newLocked() []partitionRef {
 	fresh := make([]partitionRef, 0, d.table.partitions.Load()-d.known)
@@ -306,13 +307,6 @@ func (d *directory) newLocked() []partitionRef {
 		s.mu.Unlock()
 	}
 	d.table.mem.Add(int64(len(fresh)) * refBytes)
-	return sortByEntry(fresh)
-}
-
-// sortByEntry returns the partitions of list ordered by entry: then their keys
-// are read sequentially, and are sorted if they arrived sorted. It may use the
-// memory of list.
-func sortByEntry(list []partitionRef) []partitionRef {
-	slices.SortFunc(list, func(a, b partitionRef) int { return cmp.Compare(a.off, b.off) })
-	return list
+	slices.SortFunc(fresh, func(a, b partitionRef) int { return cmp.Compare(a.off, b.off) })
+	return fresh
 }

@@ -53,34 +53,3 @@ func checkArrayAndTree(t *testing.T, firstTable uint32) {
 		t.Errorf("at most %d partitions in the tree, emptied %d times: want both the array and the tree in use", inTree, emptied)
 	}
 }
-
-func TestSortByEntry(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(seed, 6))
-	for _, n := range []int{0, 1, 2, 1023, 1024, 5000} {
-		for _, limit := range []uint64{1, 1 << 12, 1 << 26, 1 << 32} {
-			list := make([]partitionRef, n)
-			for i := range list {
-				list[i] = partitionRef{off: uint32(rnd.Uint64N(limit)), id: uint32(i)}
-			}
-			want := slices.Clone(list)
-			slices.SortStableFunc(want, func(a, b partitionRef) int { return int(int64(a.off) - int64(b.off)) })
-			got := sortByEntry(list)
-			offs := func(list []partitionRef) (offs []uint32) {
-				for _, p := range list {
-					offs = append(offs, p.off)
-				}
-				return offs
-			}
-			if !slices.Equal(offs(got), offs(want)) {
-				t.Errorf("%d offsets below %d are not in order", n, limit)
-			}
-			ids := make(map[uint32]bool, n)
-			for _, p := range got {
-				ids[p.id] = true
-			}
-			if len(ids) != n {
-				t.Errorf("%d of %d partitions are left", len(ids), n)
-			}
-		}
-	}
-}
