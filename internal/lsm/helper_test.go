@@ -58,7 +58,7 @@ type testMemtable struct {
 
 func newTestMemtable(size int) *testMemtable {
 	m := &testMemtable{image: make([]byte, size), shape: codec.NewShape(testProps("x", 1))}
-	m.table = memtable.New(memtable.Options{Image: m.image})
+	m.table = memtable.New(m.image)
 	m.table.AddShape(1, 0, m.shape)
 	return m
 }

@@ -71,7 +71,7 @@ func sampleProps() edm.Properties {
 }
 
 func benchTable(image []byte) *Table {
-	t := New(Options{Image: image})
+	t := New(image)
 	t.AddShape(1, 0, codec.NewShape(sampleProps()))
 	return t
 }

@@ -72,7 +72,7 @@ func TestConcurrent(t *testing.T) {
 		o.off = l.add(t, []byte(o.key), o.kind, uint64(i+1), fmt.Sprint("t", i+1))
 		ops[i] = o
 	}
-	tb := New(Options{Image: l.image})
+	tb := New(l.image)
 	tb.AddShape(1, 0, testShape)
 	var reg registry
 	var wg sync.WaitGroup
@@ -164,7 +164,7 @@ func checkSnapshot(t *testing.T, tb *Table, ops []op, snap uint64, rnd *rand.Ran
 func TestApplyAllIsAtomic(t *testing.T) {
 	const rows, batches = firstBatch, 5000
 	l := newLog(rows * batches * 96)
-	tb := New(Options{Image: l.image})
+	tb := New(l.image)
 	tb.AddShape(1, 0, testShape)
 	lower, upper := codec.AppendPartition(nil, 16, "p"), codec.AppendPartitionEnd(nil, 16, "p")
 	var wg sync.WaitGroup

@@ -64,7 +64,7 @@ type model struct {
 
 func newModel(t testing.TB, imageBytes int) *model {
 	m := &model{t: t, log: newLog(imageBytes), rows: map[string][]modelVersion{}}
-	m.table = New(Options{Image: m.log.image})
+	m.table = New(m.log.image)
 	m.table.AddShape(1, 0, testShape)
 	return m
 }

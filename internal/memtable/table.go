@@ -12,13 +12,6 @@ import (
 // the shard, the high 32 bits the slot in its hash table.
 const shardCount = 64
 
-// Options are the parameters of a Table.
-type Options struct {
-	// Image is the memory of the segment, at most 4 GiB. It is required. The bytes
-	// of an applied entry must not change.
-	Image []byte
-}
-
 // Table is the index. One goroutine at a time may call AddShape, Apply and
 // ApplyAll. All other methods may be called concurrently with them and with each
 // other.
@@ -33,12 +26,13 @@ type Table struct {
 	shards [shardCount]shard
 }
 
-// New returns an empty Table.
-func New(o Options) *Table {
-	if uint64(len(o.Image)) > math.MaxUint32 {
+// New returns an empty Table over image, the memory of the segment, at most 4 GiB. The
+// Table reads it, and never writes to it. The bytes of an applied entry must not change.
+func New(image []byte) *Table {
+	if uint64(len(image)) > math.MaxUint32 {
 		panic("memtable: image larger than 4 GiB")
 	}
-	t := &Table{image: o.Image, shapes: codec.NewShapeList(o.Image, shapeBudget)}
+	t := &Table{image: image, shapes: codec.NewShapeList(image, shapeBudget)}
 	t.mem.Store(tableBytes)
 	t.dir.init(t) // +checklocksignore: not shared yet
 	for i := range t.shards {

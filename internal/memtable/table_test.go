@@ -228,7 +228,7 @@ func TestShapes(t *testing.T) {
 		offs, shapes = append(offs, uint32(len(image))), append(shapes, shape)
 		image = codec.AppendEntry(image, codec.Entry{Kind: codec.KindShape, Shape: uint16(i + 1), Values: codec.AppendShape(nil, shape)})
 	}
-	tb := New(Options{Image: image})
+	tb := New(image)
 	for i, s := range shapes {
 		tb.AddShape(uint16(i+1), offs[i], s)
 	}
@@ -306,7 +306,7 @@ func TestBytes(t *testing.T) {
 				offs[i] = l.add(t, key, codec.KindDelete, uint64(i+1), "")
 			}
 			before := heapBytes()
-			tb := New(Options{Image: l.image})
+			tb := New(l.image)
 			for i, off := range offs {
 				tb.Apply(off, uint64(i+1), 0)
 			}

@@ -62,7 +62,7 @@ func checkTree(t *testing.T, rng *rand.Rand, rows int, key func(i int) []byte) i
 		keys = append(keys, key(i))
 		image = codec.AppendEntry(image, codec.Entry{Kind: codec.KindDelete, Key: keys[i]})
 	}
-	table := New(Options{Image: image})
+	table := New(image)
 	for i, off := range offs {
 		table.Apply(off, uint64(i+1), 0)
 	}

@@ -67,7 +67,7 @@ func Recovered(number uint64, bytes int64) (*Segment, error) {
 
 func newSegment(number uint64, memory *arena.Memory) *Segment {
 	s := &Segment{Number: number, memory: memory, image: memory.Bytes()}
-	s.Table = memtable.New(memtable.Options{Image: s.image})
+	s.Table = memtable.New(s.image)
 	return s
 }
 
