@@ -449,13 +449,17 @@ func (s *Stats) Bottom() TierStats {
 	return TierStats{Tier: manifest.BottomTier}
 }
 
+// treeStats are the Stats of the current version, and what the jobs of the tree have done.
+type treeStats struct {
+	Stats
+	Counters Counters
+}
+
 // Stats describes the current version.
-func (t *Tree) Stats() Stats {
+func (t *Tree) Stats() treeStats {
 	v := t.Version()
 	defer v.Unref()
-	s := v.Stats()
-	s.Counters = t.Counters()
-	return s
+	return treeStats{v.Stats(), t.Counters()}
 }
 
 // Verify is Version.Verify of the current version.

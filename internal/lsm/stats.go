@@ -54,7 +54,6 @@ type Stats struct {
 	LiveBytes int64
 	SpaceAmp  float64
 	Epoch     uint64 // of the manifest
-	Counters  Counters
 }
 
 // Counters returns the work of jobs since Open. It does not wait for an install.
@@ -64,7 +63,7 @@ func (t *Tree) Counters() Counters {
 	return t.counters
 }
 
-// Stats describes the version, without Counters. It may be called after Tree.Close.
+// Stats describes the version. It may be called after Tree.Close.
 func (v *Version) Stats() Stats {
 	s := Stats{RunsMax: v.overlap, SpaceAmp: 1, Epoch: v.tree.epoch, Bytes: v.runs.FileBytes()}
 	seen := make(map[*runs.File]bool)
