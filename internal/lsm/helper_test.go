@@ -294,8 +294,11 @@ func (h *harness) checkTombstones(s *runs.SST) {
 }
 
 // sourcesOf returns the sources of a version as a merge takes them.
-func sourcesOf(v *Version, o IterOptions) []merge.Source {
-	return AppendSources(nil, v.Sources(nil, o))
+func sourcesOf(v *Version, o IterOptions) (out []merge.Source) {
+	for _, s := range v.Sources(nil, o) {
+		out = append(out, s)
+	}
+	return out
 }
 
 func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reverse bool) {

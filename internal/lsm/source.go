@@ -32,14 +32,6 @@ type Source struct {
 	end     []byte // of the keys of that sstable
 }
 
-// AppendSources appends files to dst.
-func AppendSources(dst []merge.Source, files []*Source) []merge.Source {
-	for _, s := range files {
-		dst = append(dst, s)
-	}
-	return dst
-}
-
 // open moves to sstable i and reports whether there is one.
 func (s *Source) open(i int) bool {
 	if s.it != nil && s.i == i {

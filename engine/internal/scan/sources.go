@@ -39,7 +39,9 @@ func (s *Sources) SetFiles(v *lsm.Version, o lsm.IterOptions) {
 	if len(s.files) > len(s.usedFiles) {
 		s.usedFiles = s.files
 	}
-	s.all = lsm.AppendSources(s.all, s.files)
+	for _, f := range s.files {
+		s.all = append(s.all, f)
+	}
 }
 
 // reset removes all sources, which are closed.
