@@ -17,7 +17,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
@@ -49,16 +48,6 @@ func (r *Run) Bytes() (n int64) {
 		n += s.Bytes
 	}
 	return n
-}
-
-// overlaps reports whether r and o may contain the same key.
-func (r *Run) overlaps(o *Run) bool {
-	for _, s := range r.SSTs {
-		if len(o.Within(s.Lo, bound.After(s.Hi))) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // List is a list of runs, newest first. The bottom, if there is one, is last.

@@ -56,9 +56,9 @@ func (l List) LiveBytes() (live int64) {
 	}
 	largest := slices.Clone(l)
 	slices.SortStableFunc(largest, func(a, b *Run) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
-	var apart []*Run
+	var apart List
 	for _, r := range largest {
-		if !slices.ContainsFunc(apart, r.overlaps) {
+		if !slices.ContainsFunc(r.SSTs, apart.Overlaps) {
 			apart = append(apart, r)
 			live += r.Bytes()
 		}
