@@ -124,12 +124,7 @@ func (c *compaction) checkSpace() error {
 	}
 	need := c.plan.FileBytes + c.plan.FileBytes/4
 	if !c.plan.OneFile {
-		need = 0
-		for _, r := range c.plan.Inputs {
-			for _, s := range r.Within(c.plan.Lower, c.plan.Upper) {
-				need += s.BytesWithin(c.plan.Lower, c.plan.Upper)
-			}
-		}
+		need = c.plan.Inputs.BytesWithin(c.plan.Lower, c.plan.Upper)
 	}
 	limit := c.t.o.OutputLimit()
 	if !c.inOrder {

@@ -202,19 +202,13 @@ func (k *Picker) deletedRange() *Plan {
 		return nil
 	}
 	lower, upper = k.widened(lower, upper)
-	total := int64(0)
-	for _, r := range k.Runs {
-		for _, s := range r.Within(lower, upper) {
-			total += s.BytesWithin(lower, upper)
-		}
-	}
 	return &Plan{
 		Reason:    "deleted",
 		Inputs:    k.Runs,
 		Lower:     lower,
 		Upper:     upper,
 		Tier:      manifest.BottomTier,
-		FileBytes: min(int64(k.FileBytes), total), // a disk that is nearly full has space for it
+		FileBytes: min(int64(k.FileBytes), k.Runs.BytesWithin(lower, upper)), // a disk that is nearly full has space for it
 		OneFile:   true,
 	}
 }

@@ -14,6 +14,16 @@ func (l List) Bytes() (n int64) {
 	return n
 }
 
+// BytesWithin estimates the size of the entries within [lower, upper); a nil upper is the end.
+func (l List) BytesWithin(lower, upper []byte) (n int64) {
+	for _, r := range l {
+		for _, s := range r.Within(lower, upper) {
+			n += s.BytesWithin(lower, upper)
+		}
+	}
+	return n
+}
+
 // FileBytes returns the size of the files.
 func (l List) FileBytes() (n int64) {
 	seen := make(map[*File]bool)
