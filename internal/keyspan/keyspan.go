@@ -83,30 +83,24 @@ func Describe(r filter.Range) string {
 	case from.Kind == filter.BeforePartition && to.Kind == filter.AfterPartition && from.Key.Partition == to.Key.Partition:
 		return partition(from)
 	}
-	var parts []string
-	switch from.Kind {
-	case filter.Unbounded:
+	return strings.TrimSpace(bound(from, "from ", "after ") + " " + bound(to, "before ", "to "))
+}
+
+// bound returns a bound in words, "" if it is open. A bound before a key or a partition begins with
+// the word before, another one with after.
+func bound(b filter.Bound, before, after string) string {
+	switch b.Kind {
 	case filter.BeforePartition:
-		parts = append(parts, "from "+partition(from))
+		return before + partition(b)
 	case filter.BeforeRow:
-		parts = append(parts, "from "+key(from))
+		return before + key(b)
 	case filter.AfterRow:
-		parts = append(parts, "after "+key(from))
+		return after + key(b)
 	case filter.AfterPartition:
-		parts = append(parts, "after "+partition(from))
-	}
-	switch to.Kind {
+		return after + partition(b)
 	case filter.Unbounded:
-	case filter.BeforePartition:
-		parts = append(parts, "before "+partition(to))
-	case filter.BeforeRow:
-		parts = append(parts, "before "+key(to))
-	case filter.AfterRow:
-		parts = append(parts, "to "+key(to))
-	case filter.AfterPartition:
-		parts = append(parts, "to "+partition(to))
 	}
-	return strings.Join(parts, " ")
+	return ""
 }
 
 func partition(b filter.Bound) string { return fmt.Sprintf("PartitionKey %q", b.Key.Partition) }
