@@ -229,10 +229,7 @@ func Repair(fs vfs.FS, name string, image []byte, end End) error {
 	if err != nil {
 		return fmt.Errorf("repair segment: %w", err)
 	}
-	if err := repair(f, image, end); err != nil {
-		return fmt.Errorf("repair segment: %w", errors.Join(err, f.Close()))
-	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(repair(f, image, end), f.Close()); err != nil {
 		return fmt.Errorf("repair segment: %w", err)
 	}
 	return nil
