@@ -40,7 +40,8 @@ func NewConst(b bool) *Node {
 }
 
 // NewCompare returns the comparison of the property called name with v, which must not
-// be null and whose bytes must not change.
+// be null and whose bytes must not change. The constant for PartitionKey and RowKey must be a
+// String, that for Timestamp a DateTime: package filter refuses others.
 func NewCompare(name string, op Op, v edm.Value) *Node {
 	return &Node{Kind: Compare, Term: newTerm(name, op, v)}
 }
