@@ -43,13 +43,17 @@ func (s *storedGroup) free() {
 	}
 }
 
-// read reads n bytes at off.
+// read reads n bytes at off. After an error s has no bytes.
 func (s *storedGroup) read(r *Reader, off int64, n int) error {
 	if cap(s.bytes) < n {
 		s.bytes = make([]byte, n)
 	}
 	s.off, s.bytes, s.rest = off, s.bytes[:n], nil
-	return r.read(s.bytes, off)
+	err := r.read(s.bytes, off)
+	if err != nil {
+		s.bytes = s.bytes[:0]
+	}
+	return err
 }
 
 // readRest reads the whole group if its head was read alone: a reader of one heap unit
@@ -57,11 +61,7 @@ func (s *storedGroup) read(r *Reader, off int64, n int) error {
 func (s *storedGroup) readRest(r *Reader) error {
 	e := s.rest
 	s.bytes, s.apart = s.apart, s.bytes
-	err := s.read(r, e.Off, e.Len)
-	if err != nil {
-		s.bytes = s.bytes[:0]
-	}
-	return err
+	return s.read(r, e.Off, e.Len)
 }
 
 // lacks reports whether off is in the group of which only the head was read.
