@@ -23,7 +23,8 @@ import (
 // values are valid for their types and within their bounds. Verify returns the first
 // damage as a *corrupt.Error. The caller compares the hash of the file.
 func (r *Reader) Verify(ctx context.Context) error {
-	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, foot: r.foot, shapes: r.shapes, index: r.index, filter: r.filter}
+	own := *r
+	r = &own
 	r.o.Cache = cache.New(0)
 	loaded := r.o.Stamp != 0
 	r.o.Stamp = 0 // the sections of the file agree with each other
