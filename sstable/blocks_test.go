@@ -215,7 +215,7 @@ func TestUnreadableRest(t *testing.T) {
 			t.Fatal(it.Err())
 		}
 		d := ""
-		if err := it.View().Load(); err == nil {
+		if err := it.Row().Load(); err == nil {
 			d = diff(&entries[0], it.Row())
 		}
 		if err := it.Close(); !errors.Is(err, c.want) || d != "" {

@@ -278,7 +278,7 @@ func TestReadErrors(t *testing.T) {
 		if !it.SeekGE(entries[1].user) {
 			t.Fatal(it.Err())
 		}
-		row := it.View()
+		row := it.Row()
 		if err := row.Load(); !errors.Is(err, errBroken) {
 			t.Fatalf("load: %v", err)
 		}

@@ -229,16 +229,11 @@ func (it *Iterator) Row() codec.ShapedRow {
 	if it.h.Tombstone(it.row) {
 		return nil
 	}
-	return &it.View().Row
-}
-
-// View is Row for an entry that is not a tombstone.
-func (it *Iterator) View() *Row {
 	if !it.viewed {
 		it.view.Set(it.row)
 		it.viewed = true
 	}
-	return &it.view
+	return &it.view.Row
 }
 
 // Version returns the sequence number and the kind of the entry.

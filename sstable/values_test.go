@@ -58,10 +58,10 @@ func TestInvalidValues(t *testing.T) {
 			it := r.NewIterator(IterOptions{Snapshot: 1 << 50})
 			n := 0
 			for ok := it.SeekGE(nil); ok; ok = it.Next() {
-				if it.Row() == nil {
+				row := it.Row()
+				if row == nil {
 					continue
 				}
-				row := it.View()
 				if row.Load() != nil {
 					break
 				}
