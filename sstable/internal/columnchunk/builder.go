@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// Builder builds chunks, one after the other in the same memory.
-type Builder struct {
+// builder builds chunks, one after the other in the same memory.
+type builder struct {
 	buf []byte
 	n   int // groups added
 }
@@ -22,8 +22,8 @@ const (
 	Timestamp = -2
 )
 
-// Begin begins the chunk of a property from group first on.
-func (b *Builder) Begin(first int, name string) {
+// begin begins the chunk of a property from group first on.
+func (b *builder) begin(first int, name string) {
 	b.n = 0
 	b.buf = append(b.buf[:0], make([]byte, firstAt)...)
 	b.buf = binary.LittleEndian.AppendUint32(b.buf, uint32(first))
@@ -32,17 +32,17 @@ func (b *Builder) Begin(first int, name string) {
 	b.buf = append(b.buf, name...)
 }
 
-// Extend begins a chunk with the groups of c.
-func (b *Builder) Extend(c Chunk) {
+// extend begins a chunk with the groups of c.
+func (b *builder) extend(c chunk) {
 	b.n = 0
 	b.buf = append(b.buf[:0], c[:len(c)-wordBytes]...)
 }
 
-// Added returns how many groups Add has added.
-func (b *Builder) Added() int { return b.n }
+// added returns how many groups Add has added.
+func (b *builder) added() int { return b.n }
 
 // complete reports whether the chunk has all of the given number of groups, with their values.
-func (b *Builder) complete(groups int) bool {
+func (b *builder) complete(groups int) bool {
 	for i := range groups {
 		if b.buf[i*entryBytes+24] == unread {
 			return false
@@ -55,39 +55,37 @@ func (b *Builder) complete(groups int) bool {
 // predicate.MaxPrefix bytes of each, with zeros behind a shorter one.
 type Texts []byte
 
-// Add adds a property of the group with index i, whose head is h, instead of what the chunk has
-// of the group. plain says that all rows have the same shape, none is a tombstone, and no two
-// have the same user key. texts may be nil. If the chunk would be too long, or the group is not
-// plain, the chunk says that only the group itself has the values.
-func (b *Builder) Add(i int, h *rowgroup.Head, property int, t edm.Type, plain bool, texts Texts) {
-	from := b.begin(i)
+// addGroup is Set.Add for the group with index i, instead of what the chunk has of the group. If the
+// chunk would be too long, or the group is not plain, the chunk says that only the group itself has
+// the values.
+func (b *builder) addGroup(i int, h *rowgroup.Head, property int, t edm.Type, plain bool, texts Texts) {
+	from := b.beginGroup(i)
 	if plain {
 		e := b.entry(h.MaxSeq, h.Rows(), t)
 		b.add(&e, h, property, texts)
 		copy(b.buf[i*entryBytes:], e[:])
 	}
-	b.end(i, from)
+	b.endGroup(i, from)
 }
 
-// AddGathered is Add for a column that has begun, of a group that is plain but for the shapes of its
-// rows.
-func (b *Builder) AddGathered(i int, g *Gathered) {
-	from := b.begin(i)
-	e := b.entry(g.MaxSeq, g.Rows, g.Type)
-	b.addGathered(&e, g)
+// addGathered is Set.AddGathered for the group with index i.
+func (b *builder) addGathered(i int, g *Gathered) {
+	from := b.beginGroup(i)
+	e := b.entry(g.maxSeq, g.Rows, g.Type)
+	b.addColumnOf(&e, g)
 	copy(b.buf[i*entryBytes:], e[:])
-	b.end(i, from)
+	b.endGroup(i, from)
 }
 
-// begin removes the entry of the group with index i and returns where its values begin.
-func (b *Builder) begin(i int) (from int) {
+// beginGroup removes the entry of the group with index i and returns where its values begin.
+func (b *builder) beginGroup(i int) (from int) {
 	clear(b.buf[i*entryBytes:][:entryBytes])
 	return len(b.buf)
 }
 
-// end removes the group again if the chunk is too long with it.
-func (b *Builder) end(i, from int) {
-	if len(b.buf)+wordBytes > MaxBytes {
+// endGroup removes the group again if the chunk is too long with it.
+func (b *builder) endGroup(i, from int) {
+	if len(b.buf)+wordBytes > maxBytes {
 		b.buf = b.buf[:from]
 		clear(b.buf[i*entryBytes:][:entryBytes])
 	}
@@ -97,7 +95,7 @@ func (b *Builder) end(i, from int) {
 }
 
 // entry returns the entry of a group whose values are appended next.
-func (b *Builder) entry(maxSeq uint64, rows int, t edm.Type) (e [entryBytes]byte) {
+func (b *builder) entry(maxSeq uint64, rows int, t edm.Type) (e [entryBytes]byte) {
 	binary.LittleEndian.PutUint64(e[8:], maxSeq)
 	binary.LittleEndian.PutUint32(e[16:], uint32(len(b.buf)))
 	binary.LittleEndian.PutUint16(e[20:], uint16(rows))
@@ -105,7 +103,7 @@ func (b *Builder) entry(maxSeq uint64, rows int, t edm.Type) (e [entryBytes]byte
 	return e
 }
 
-func (b *Builder) add(e *[entryBytes]byte, h *rowgroup.Head, property int, texts Texts) {
+func (b *builder) add(e *[entryBytes]byte, h *rowgroup.Head, property int, texts Texts) {
 	switch property {
 	case None:
 		e[24] = absent
@@ -121,7 +119,7 @@ func (b *Builder) add(e *[entryBytes]byte, h *rowgroup.Head, property int, texts
 	}
 }
 
-func (b *Builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
+func (b *builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
 	switch c.Kind {
 	case rowgroup.Words:
 		b.addWords(e, c.Kind, &c.Words, rows)
@@ -142,7 +140,7 @@ func (b *Builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
 	}
 }
 
-func (b *Builder) addGathered(e *[entryBytes]byte, g *Gathered) {
+func (b *builder) addColumnOf(e *[entryBytes]byte, g *Gathered) {
 	if g.Some != nil {
 		e[28] = 1
 		b.buf = append(b.buf, g.Some...)
@@ -163,13 +161,13 @@ func (b *Builder) addGathered(e *[entryBytes]byte, g *Gathered) {
 }
 
 // addCodes adds the codes of a dictionary whose entries, of some bytes, were appended.
-func (b *Builder) addCodes(e *[entryBytes]byte, entries, size int, w *predicate.Words, rows int) {
+func (b *builder) addCodes(e *[entryBytes]byte, entries, size int, w *predicate.Words, rows int) {
 	e[27] = byte(entries - 1)
 	binary.LittleEndian.PutUint16(e[22:], uint16(size))
 	b.addWords(e, rowgroup.Codes, w, rows)
 }
 
-func (b *Builder) addWords(e *[entryBytes]byte, kind rowgroup.ColumnKind, w *predicate.Words, rows int) {
+func (b *builder) addWords(e *[entryBytes]byte, kind rowgroup.ColumnKind, w *predicate.Words, rows int) {
 	width := (bits.Len64(w.Mask) + 7) / 8
 	binary.LittleEndian.PutUint64(e[:], w.Base)
 	e[24], e[26] = byte(kind), byte(width)
@@ -186,7 +184,7 @@ func (b *Builder) addWords(e *[entryBytes]byte, kind rowgroup.ColumnKind, w *pre
 	}
 }
 
-func (b *Builder) addTexts(e *[entryBytes]byte, texts Texts) {
+func (b *builder) addTexts(e *[entryBytes]byte, texts Texts) {
 	const longest = predicate.MaxPrefix
 	common := longest - wordBytes
 	for at := longest; at < len(texts); at += longest {
@@ -200,8 +198,8 @@ func (b *Builder) addTexts(e *[entryBytes]byte, texts Texts) {
 	}
 }
 
-// Chunk returns the chunk, valid until Begin or Extend. Add must not be called after it.
-func (b *Builder) Chunk() Chunk {
+// chunk returns the chunk, valid until begin or extend. addGroup must not be called after it.
+func (b *builder) chunk() chunk {
 	b.buf = append(b.buf, make([]byte, wordBytes)...)
 	return b.buf
 }

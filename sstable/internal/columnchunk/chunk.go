@@ -15,10 +15,10 @@ import (
 // Groups is the number of groups of a chunk, except the last chunk of a file.
 const Groups = 16 // at most 32
 
-// MaxBytes is the length of the longest chunk.
-const MaxBytes = 64 << 10
+// maxBytes is the length of the longest chunk.
+const maxBytes = 64 << 10
 
-// Chunk is the column of one property. It begins with an entry for each group:
+// chunk is the column of one property. It begins with an entry for each group:
 //
 //	 0  u64 base of the words
 //	 8  u64 largest sequence number of the group
@@ -42,7 +42,7 @@ const MaxBytes = 64 << 10
 // not have it. The values of a dictionary are the u16 end of each entry, the entries and the codes.
 // Those of the kind rowgroup.Heap are predicate.Prefixes. A word is read as eight bytes, so that
 // eight bytes follow the last one.
-type Chunk []byte
+type chunk []byte
 
 const (
 	entryBytes = 32
@@ -55,8 +55,8 @@ const (
 	unread     = 254 // the values were not added, because they were not read
 )
 
-// Is reports whether c is the column of the property with the given name from group first on.
-func (c Chunk) Is(first int, name string) bool {
+// is reports whether c is the column of the property with the given name from group first on.
+func (c chunk) is(first int, name string) bool {
 	if int(binary.LittleEndian.Uint32(c[firstAt:])) != first {
 		return false
 	}
@@ -64,8 +64,8 @@ func (c Chunk) Is(first int, name string) bool {
 	return string(c[nameAt:][:n]) == name
 }
 
-// Has reports whether the group with index i was added.
-func (c Chunk) Has(i int) bool { return binary.LittleEndian.Uint32(c[addedAt:])>>i&1 != 0 }
+// has reports whether the group with index i was added.
+func (c chunk) has(i int) bool { return binary.LittleEndian.Uint32(c[addedAt:])>>i&1 != 0 }
 
 // Column is the column of a group: Kind and the values as in rowgroup.Column. The kind ByRow
 // means that only the group itself has the values, and the kind Heap that Words and Common are
@@ -73,11 +73,11 @@ func (c Chunk) Has(i int) bool { return binary.LittleEndian.Uint32(c[addedAt:])>
 type Column struct {
 	Kind     rowgroup.ColumnKind
 	Absent   bool // no row has the property; Kind is ByRow
-	Unread   bool // the values were not added, because they were not read; Kind is ByRow
+	unread   bool // the values were not added, because they were not read; Kind is ByRow
 	Type     edm.Type
 	Rows     int
 	Some     []byte // the rows that have the property, for predicate.Bits.AndBytes; nil for all
-	MaxSeq   uint64
+	maxSeq   uint64
 	Words    predicate.Words
 	Booleans []byte
 	Common   []byte
@@ -85,12 +85,12 @@ type Column struct {
 	count    int
 }
 
-// Column sets col to the column of the group with index i in c.
-func (c Chunk) Column(i int, col *Column) {
+// column sets col to the column of the group with index i in c.
+func (c chunk) column(i int, col *Column) {
 	e := c[i*entryBytes:][:entryBytes]
 	at := int(binary.LittleEndian.Uint32(e[16:]))
-	col.Kind, col.Absent, col.Unread = rowgroup.ColumnKind(e[24]), e[24] == absent, e[24] == unread
-	col.Type, col.Rows, col.MaxSeq = edm.Type(e[25]), int(binary.LittleEndian.Uint16(e[20:])), binary.LittleEndian.Uint64(e[8:])
+	col.Kind, col.Absent, col.unread = rowgroup.ColumnKind(e[24]), e[24] == absent, e[24] == unread
+	col.Type, col.Rows, col.maxSeq = edm.Type(e[25]), int(binary.LittleEndian.Uint16(e[20:])), binary.LittleEndian.Uint64(e[8:])
 	col.Some = nil
 	if e[28] != 0 {
 		n := (col.Rows + 7) / 8

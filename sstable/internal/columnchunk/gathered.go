@@ -62,7 +62,7 @@ func (g *Gathered) Begin(h *rowgroup.Head, name string) bool {
 			g.present.Add(row)
 		}
 	}
-	g.Column = Column{Absent: g.present.Empty(), Type: typ, Rows: h.Rows(), MaxSeq: h.MaxSeq}
+	g.Column = Column{Absent: g.present.Empty(), Type: typ, Rows: h.Rows(), maxSeq: h.MaxSeq}
 	if g.present.Len() < g.Rows {
 		g.some = g.some[:0]
 		for _, w := range g.present[:(g.Rows+63)/64] {

@@ -41,8 +41,8 @@ type Set struct {
 type cached struct {
 	name    string
 	pin     cache.Handle
-	chunk   Chunk // nil if the cache does not have it
-	builder Builder
+	chunk   chunk // nil if the cache does not have it
+	builder builder
 	began   bool // builder has the groups of chunk, and what was added
 }
 
@@ -68,7 +68,7 @@ func (s *Set) Open(f File, g int, names []string) {
 		k := &s.list[i]
 		k.name = name
 		pin, ok := f.Cache.Get(s.key(name))
-		if ok && Chunk(pin.Bytes()).Is(first, name) {
+		if ok && chunk(pin.Bytes()).is(first, name) {
 			k.pin, k.chunk = pin, pin.Bytes()
 		} else {
 			pin.Release()
@@ -84,7 +84,7 @@ func (s *Set) Close() {
 	for i := range s.list {
 		k := &s.list[i]
 		whole := min(Groups, s.file.Count-s.first)
-		if k.began && (k.builder.Added() >= minAdded || k.builder.complete(whole)) {
+		if k.began && (k.builder.added() >= minAdded || k.builder.complete(whole)) {
 			s.keep(k)
 		}
 		k.pin.Release()
@@ -96,7 +96,7 @@ func (s *Set) Close() {
 // keep puts the chunk of the builder of k into the cache. Groups that another iterator added
 // meanwhile are lost.
 func (s *Set) keep(k *cached) {
-	b := k.builder.Chunk()
+	b := k.builder.chunk()
 	if k.chunk != nil {
 		if pin, ok := s.file.Cache.Renew(k.pin, len(b)); ok {
 			copy(pin.Bytes(), b)
@@ -121,7 +121,7 @@ func (s *Set) Columns(g int, snapshot uint64) ([]Column, bool) {
 		if k.chunk == nil {
 			return nil, false
 		}
-		if k.chunk.Column(g-s.first, &s.columns[i]); s.columns[i].MaxSeq > snapshot {
+		if k.chunk.column(g-s.first, &s.columns[i]); s.columns[i].maxSeq > snapshot {
 			return nil, false
 		}
 	}
@@ -144,32 +144,35 @@ func (s *Set) Lacks(i, g int) Lack {
 		return Nothing
 	}
 	k := &s.list[i]
-	if k.chunk == nil || !k.chunk.Has(g-s.first) {
+	if k.chunk == nil || !k.chunk.has(g-s.first) {
 		return All
 	}
-	if k.chunk.Column(g-s.first, &s.columns[i]); s.columns[i].Unread {
+	if k.chunk.column(g-s.first, &s.columns[i]); s.columns[i].unread {
 		return Values
 	}
 	return Nothing
 }
 
-// Add adds column i of group g. See Builder.Add.
+// Add adds column i of group g, whose head is h: a property of its shape, by its index there, of the
+// type t, or None or Timestamp. plain says that all rows have the same shape, none is a tombstone, and
+// no two have the same user key. texts may be nil.
 func (s *Set) Add(i, g int, h *rowgroup.Head, property int, t edm.Type, plain bool, texts Texts) {
-	s.builder(i).Add(g-s.first, h, property, t, plain, texts)
+	s.builderOf(i).addGroup(g-s.first, h, property, t, plain, texts)
 }
 
-// AddGathered adds column i of group g. See Builder.AddGathered.
-func (s *Set) AddGathered(i, g int, from *Gathered) { s.builder(i).AddGathered(g-s.first, from) }
+// AddGathered is Add for a column that has begun, of a group that is plain but for the shapes of its
+// rows.
+func (s *Set) AddGathered(i, g int, from *Gathered) { s.builderOf(i).addGathered(g-s.first, from) }
 
-// builder returns the builder of column i, which has the groups of its chunk.
-func (s *Set) builder(i int) *Builder {
+// builderOf returns the builder of column i, which has the groups of its chunk.
+func (s *Set) builderOf(i int) *builder {
 	k := &s.list[i]
 	switch {
 	case k.began:
 	case k.chunk != nil:
-		k.builder.Extend(k.chunk)
+		k.builder.extend(k.chunk)
 	default:
-		k.builder.Begin(s.first, k.name)
+		k.builder.begin(s.first, k.name)
 	}
 	k.began = true
 	return &k.builder

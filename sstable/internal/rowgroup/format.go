@@ -24,10 +24,10 @@ const (
 	MaxBytes     = 32 << 10 // size before encoding at which a group ends
 	MaxRows      = 1024
 	MaxHeadBytes = 1 << 20
-	MaxBefore    = 1<<16 - 1 // bytes of heap units before the head
 
-	heapUnitBytes      = 4 << 10  // a heap unit ends with the row that reaches this size
-	smallHeapUnitBytes = 12 << 10 // with compression.Small
+	maxBefore          = 1<<16 - 1 // bytes of heap units before the head
+	heapUnitBytes      = 4 << 10   // a heap unit ends with the row that reaches this size
+	smallHeapUnitBytes = 12 << 10  // with compression.Small
 	maxHeapUnitBytes   = 2 << 20
 	maxHeapBytes       = 1 << 30 // of all heap units, decoded
 	bigValueBytes      = 4 << 10 // a longer value has a value block

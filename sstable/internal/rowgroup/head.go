@@ -451,7 +451,7 @@ func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, m compress
 // the head, its unit and the units between. A value block is after all units.
 func (g *Builder) unitsBefore() int {
 	n := len(g.heapUnits) / 2
-	if len(g.valueBlocks) > 0 || n > 0 && g.heapUnits[n].base+n*SumBytes > MaxBefore {
+	if len(g.valueBlocks) > 0 || n > 0 && g.heapUnits[n].base+n*SumBytes > maxBefore {
 		return 0
 	}
 	return n
