@@ -93,10 +93,11 @@ func (l *Log) FileStamp(least edm.Ticks) (edm.Ticks, error) {
 func (l *Log) newFileStamp(least edm.Ticks) (edm.Ticks, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	highWater := max(l.o.Now(), l.highWater+1)
+	now := l.o.Now()
+	highWater := max(now, l.highWater+1)
 	stamp := max(highWater, least, l.fileStamp+1)
 	if !stamp.Valid() {
-		return 0, fmt.Errorf("%w: time stamps are used up", store.ErrReadOnly)
+		return 0, usedUp(now, stamp)
 	}
 	l.highWater, l.fileStamp = highWater, stamp
 	return stamp, nil
