@@ -35,7 +35,7 @@ func AppendEntry(dst []byte, e Entry) []byte {
 }
 
 // AppendPut appends the entry of a put of key with the values of props, which s must
-// match. PatchEntry sets the shape id and the time stamp.
+// match. PatchEntry sets the shape id and the Timestamp.
 func AppendPut(dst, key []byte, s *Shape, props edm.Properties) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, EntryHeaderLen)...)
@@ -69,7 +69,7 @@ func DecodeEntry(src []byte) (e Entry, n int, err error) {
 		return Entry{}, 0, damaged(1, "flags %#02x in an entry", src[1])
 	}
 	if !e.Timestamp.Valid() {
-		return Entry{}, 0, damaged(8, "time stamp of %d ticks in an entry", e.Timestamp)
+		return Entry{}, 0, damaged(8, "Timestamp of %d ticks in an entry", e.Timestamp)
 	}
 	if err := e.checkFields(k, v); err != nil {
 		return Entry{}, 0, damaged(0, "entry of kind %d with %v", e.Kind, err)
@@ -112,7 +112,7 @@ func (e *Entry) checkFields(k int, v uint64) error {
 	return nil
 }
 
-// PatchEntry sets the shape id and the time stamp of an encoded entry. They are known
+// PatchEntry sets the shape id and the Timestamp of an encoded entry. They are known
 // when the entry has its position in the log.
 func PatchEntry(entry []byte, shape uint16, ts edm.Ticks) {
 	binary.LittleEndian.PutUint16(entry[2:], shape)

@@ -80,7 +80,7 @@
 //	 1  1  flags: bit 0 = wide; the others are 0
 //	 2  2  shape id, per segment, from 1; 0 in a delete
 //	 4  4  length of the values
-//	 8  8  time stamp, 100 ns since 1601-01-01T00:00:00Z
+//	 8  8  Timestamp, 100 ns since 1601-01-01T00:00:00Z
 //	16  2  length of the key
 //	18  k  user key
 //	    v  values

@@ -221,7 +221,7 @@ func (db *DB) provenLogs() []manifest.Log {
 	return nil
 }
 
-// reserveStamps records in the manifest that time stamps up to upto may have been given
+// reserveStamps records in the manifest that Timestamps up to upto may have been given
 // out. An error refuses the write that needs them.
 func (db *DB) reserveStamps(upto edm.Ticks) error {
 	return space.Refusal(db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)}))

@@ -23,7 +23,7 @@ type results struct {
 	text strings.Builder
 }
 
-// of returns the results of ops, the first of which has the time stamp first, and each
+// of returns the results of ops, the first of which has the Timestamp first, and each
 // further one the next tick. left counts ops, and those of the record that are behind them.
 // All ETags of a batch are substrings of one string.
 func (m *results) of(ops []store.Op, first edm.Ticks, left int) []store.Result {

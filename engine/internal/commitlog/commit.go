@@ -109,7 +109,7 @@ func (c *Commit) DropPart() {
 }
 
 // Put adds a put of key, a user key whose codec.KeyHash is keyHash, and returns
-// the size of its entry. Append fills in the time stamp.
+// the size of its entry. Append fills in the Timestamp.
 func (c *Commit) Put(key []byte, keyHash uint64, shape *codec.Shape, props edm.Properties) (size int) {
 	start := len(c.buf)
 	c.buf = codec.AppendPut(c.buf, key, shape, props)
@@ -141,6 +141,6 @@ func (c *Commit) Bytes() int { return len(c.buf) }
 // lastSeq returns the last sequence number of the record.
 func (c *Commit) lastSeq() uint64 { return c.firstSeq + uint64(len(c.entries)) - 1 }
 
-// FirstTimestamp returns the time stamp of the first entry. Each further entry
+// FirstTimestamp returns the Timestamp of the first entry. Each further entry
 // has the next tick. Call it after Append.
 func (c *Commit) FirstTimestamp() edm.Ticks { return c.firstTS }

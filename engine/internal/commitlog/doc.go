@@ -12,7 +12,7 @@
 //	Append:                                   // the writer
 //	  lock Log.mu
 //	    Commit.Guard                          // may refuse
-//	    assign sequence numbers and time stamps, copy the record into the
+//	    assign sequence numbers and Timestamps, copy the record into the
 //	      active segment's memory             // assigned = Log.lastSeq
 //	    add the commit to the overlay, for other writers
 //	    add the commit to the queue
@@ -102,8 +102,8 @@
 // the header of a segment does not state that the one before is complete. A crash can tear any
 // segment that is not flushed; recovery then ends the log there, so that it loses a suffix only.
 // SyncSegments syncs whole segments in order, for a checkpoint and for the archive. Because a
-// time stamp must never be given out twice, also not after a crash that loses its record, the
-// manifest states in advance which time stamps may have been given out (Options.Reserve).
+// Timestamp must never be given out twice, also not after a crash that loses its record, the
+// manifest states in advance which Timestamps may have been given out (Options.Reserve).
 //
 // The order of locks is in docs/design.md.
 package commitlog

@@ -33,7 +33,7 @@ type Options struct {
 	NoPreallocate bool
 	// Now returns the time.
 	Now func() edm.Ticks
-	// Reserve makes it durable that time stamps up to upto may have been given
+	// Reserve makes it durable that Timestamps up to upto may have been given
 	// out. NoSync mode and FileStamp call it, without Log.mu. Nil does nothing, and
 	// does not suffice for FileStamp.
 	Reserve func(upto edm.Ticks) error
@@ -134,7 +134,7 @@ type Log struct {
 	spareMemory spareMemory
 }
 
-// New returns a log whose records follow lastSeq and have time stamps above
+// New returns a log whose records follow lastSeq and have Timestamps above
 // highWater. The records of the segment before the first one end at prevEnd, 0 if
 // there is none.
 func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, error) {
@@ -159,14 +159,14 @@ func (l *Log) Active() *Segment {
 	return l.active
 }
 
-// HighWater returns the greatest time stamp assigned.
+// HighWater returns the greatest Timestamp assigned.
 func (l *Log) HighWater() edm.Ticks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.highWater
 }
 
-// FinalHighWater is HighWater with the results of FileStamp. Later time stamps are above it.
+// FinalHighWater is HighWater with the results of FileStamp. Later Timestamps are above it.
 func (l *Log) FinalHighWater() edm.Ticks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,7 +256,7 @@ func usedUp(now, last edm.Ticks) error {
 }
 
 // assignLocked copies the record into the memory of the active segment, or of the
-// next one if it does not fit, and assigns sequence numbers and time stamps.
+// next one if it does not fit, and assigns sequence numbers and Timestamps.
 // +checklocks:l.mu
 func (l *Log) assignLocked(c *Commit) error {
 	now := l.o.Now()

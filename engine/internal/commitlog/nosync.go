@@ -13,9 +13,9 @@ const (
 	// behindBytes is how much NoSync mode gathers before it writes to the file, at most an
 	// eighth of a segment.
 	behindBytes = 1 << 20
-	// reserveAhead is how many time stamps NoSync mode reserves at a time, 10 s
+	// reserveAhead is how many Timestamps NoSync mode reserves at a time, 10 s
 	// of them. After a crash, and after a Close or a Checkpoint that follows a Load, the log's
-	// time stamps can be ahead of the clock by as much.
+	// Timestamps can be ahead of the clock by as much.
 	reserveAhead edm.Ticks = 10 * 10_000_000
 )
 
@@ -23,7 +23,7 @@ const (
 type noSync struct {
 	// reserveMu is held while reserved is raised, outside Log.mu.
 	reserveMu sync.Mutex
-	// reserved is the greatest time stamp that may be given out. Log.mu guards
+	// reserved is the greatest Timestamp that may be given out. Log.mu guards
 	// it.
 	reserved edm.Ticks
 	// unwritten is the oldest segment whose file may lack records. Log.fileMu guards it.
@@ -140,10 +140,10 @@ func (l *Log) fail(cause error) error {
 	return fmt.Errorf("write log: %w", cause)
 }
 
-// unreserved is a time stamp that a commit needs and that is not reserved.
+// unreserved is a Timestamp that a commit needs and that is not reserved.
 type unreserved edm.Ticks
 
-func (u unreserved) Error() string { return fmt.Sprintf("time stamp %d is not reserved", edm.Ticks(u)) }
+func (u unreserved) Error() string { return fmt.Sprintf("Timestamp %d is not reserved", edm.Ticks(u)) }
 
 // appendReserved retries an append that failed with err because too few time
 // stamps were reserved.
@@ -157,7 +157,7 @@ func (l *Log) appendReserved(c *Commit, err error) error {
 	return err
 }
 
-// reserve makes it legal to give out time stamps up to stamp, and some more.
+// reserve makes it legal to give out Timestamps up to stamp, and some more.
 func (l *Log) reserve(stamp edm.Ticks) error {
 	l.noSync.reserveMu.Lock()
 	defer l.noSync.reserveMu.Unlock()
@@ -170,7 +170,7 @@ func (l *Log) reserve(stamp edm.Ticks) error {
 	upto := min(stamp+reserveAhead, edm.MaxTicks)
 	if l.o.Reserve != nil {
 		if err := l.o.Reserve(upto); err != nil {
-			return fmt.Errorf("reserve time stamps: %w", err)
+			return fmt.Errorf("reserve Timestamps: %w", err)
 		}
 	}
 	l.mu.Lock()
