@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
@@ -45,33 +46,39 @@ func (s *state) spans(ranges []keyRange, prune *predicate.Program, visit func(ex
 	s.data.AddSources(&sources, ranges[0].lower, ranges[len(ranges)-1].upper, prune)
 	var err error
 	for _, src := range sources.files {
-		var last []byte // the lower bound of the last span visited
-		for _, r := range ranges {
-			for key := r.lower; src.SpanGE(key) && err == nil; {
-				span := src.Span()
-				if bytes.Compare(span.Lower, r.upper) >= 0 || bytes.Compare(span.Upper, key) <= 0 {
-					break
-				}
-				if span.Rows == 0 { // the file could not be read
-					if _, err := src.SpanIterator(); err != nil {
-						break // src.Err returns it
-					}
-				}
-				if last == nil || !bytes.Equal(last, span.Lower) {
-					visit(prune != nil && span.Rows > 0 && excludes(src))
-				}
-				last = append(last[:0], span.Lower...)
-				if key = bytes.Clone(span.Upper); bytes.Compare(key, r.upper) >= 0 {
-					break
-				}
-				err = s.ctx.Err()
-			}
+		if err == nil {
+			err = s.spansOf(src, ranges, visit)
 		}
+		err = cmp.Or(err, src.Err())
 	}
 	var it merge.Iterator
 	it.Init(sources.all, merge.Options{})
-	for _, src := range sources.files {
-		err = cmp.Or(err, src.Err())
-	}
 	return cmp.Or(err, it.Close()) // Close repeats the sources' errors
+}
+
+// spansOf is spans for one source.
+func (s *state) spansOf(src *lsm.Source, ranges []keyRange, visit func(excluded bool)) error {
+	var last []byte // the lower bound of the last span visited
+	for _, r := range ranges {
+		for key := r.lower; bytes.Compare(key, r.upper) < 0 && src.SpanGE(key); {
+			span := src.Span()
+			if bytes.Compare(span.Lower, r.upper) >= 0 || bytes.Compare(span.Upper, key) <= 0 {
+				break
+			}
+			if span.Rows == 0 { // the file could not be read
+				if _, err := src.SpanIterator(); err != nil {
+					return err
+				}
+			}
+			if last == nil || !bytes.Equal(last, span.Lower) {
+				visit(span.Rows > 0 && excludes(src))
+			}
+			last = append(last[:0], span.Lower...)
+			key = bytes.Clone(span.Upper)
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
