@@ -219,8 +219,8 @@ func (w *window) choose(several, byRows bool) (how use, examined int) {
 		}
 		examined += looked
 		if several {
-			n, of := it.Matches()
-			found, seen = found+n, seen+of
+			matches, of := it.Matches()
+			found, seen = found+matches, seen+of
 		}
 		if selected > 0 {
 			w.chosen[n] = s
