@@ -6,7 +6,8 @@ import (
 )
 
 // Columns are rows of Iterators by columns. Those that were appended last are valid until their
-// Iterator moves, those of Keep until Release. The zero value has no rows.
+// Iterator moves, those of Keep until Release. The zero value has no rows. Columns are not safe for
+// concurrent use.
 type Columns struct {
 	rowgroup.Columns
 	kept   []*Row // the first n have the blocks of Keep, the others are memory

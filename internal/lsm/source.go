@@ -14,7 +14,8 @@ import (
 )
 
 // Source returns the entries of sstables that do not overlap, of one or several runs.
-// It opens the iterator of an sstable when it gets to the sstable.
+// It opens the iterator of an sstable when it gets to the sstable. It belongs to one goroutine, and
+// its Version must be pinned until Close.
 //
 // It has two positions, which do not depend on each other: an entry, as a merge.Source,
 // and a span of keys. SpanIterator moves the first one to the sstable of the second.

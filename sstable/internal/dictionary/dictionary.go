@@ -13,7 +13,8 @@ import (
 // maxEntries is the most entries of a dictionary.
 const maxEntries = 256 // part of the file format
 
-// Builder collects the distinct values of a column until there are too many.
+// Builder collects the distinct values of a column until there are too many. It copies them, and is not
+// safe for concurrent use.
 type Builder struct {
 	// Whole is set before the first Add if the Builder must not stop because the first values are
 	// nearly all different.

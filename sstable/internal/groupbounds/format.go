@@ -55,7 +55,7 @@ func AppendColumns(dst []byte, columns []Column) []byte {
 	return dst
 }
 
-// Builder collects the bounds of the columns of one group.
+// Builder collects the bounds of the columns of one group. It is not safe for concurrent use.
 type Builder struct {
 	columns []columnBounds
 	entries [MaxColumns]uint16 // by column: one more than its index in columns; 0 if it is not there

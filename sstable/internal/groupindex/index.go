@@ -33,8 +33,8 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// Index finds groups by key. The first sixteen bytes of each separator after the
-// common prefix are in an array of their own.
+// Index finds groups by key. It does not change after Decode, so that it is safe for concurrent use.
+// The first sixteen bytes of each separator after the common prefix are in an array of their own.
 type Index struct {
 	Groups            []Group
 	common            []byte

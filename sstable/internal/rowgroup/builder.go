@@ -16,7 +16,7 @@ import (
 const minColumnRows = 8
 
 // Builder collects the rows of a group and encodes it. Reset keeps its memory for the
-// next group. The zero Builder is ready to use.
+// next group. The zero Builder is ready to use. A Builder is not safe for concurrent use.
 type Builder struct {
 	logical   int // size before encoding
 	partition int // length of the last row's partition key

@@ -9,7 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// Columns are the values of rows with one shape, by columns. It implements store.Columns.
+// Columns are the values of rows with one shape, by columns. They implement store.Columns, and are
+// not safe for concurrent use.
 type Columns struct {
 	parts    []part
 	rows     []int // in their groups

@@ -19,7 +19,8 @@ type Blocks interface {
 	ReleaseValueBlocks()
 }
 
-// Row is the lazy view of a row of a group. It implements codec.ShapedRow.
+// Row is the lazy view of a row of a group. It implements codec.ShapedRow. It is not safe for
+// concurrent use.
 //
 // Strings and binaries are read when they are first asked for. If that fails,
 // they are null, and Err returns the reason until Attach.

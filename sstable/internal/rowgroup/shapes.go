@@ -10,7 +10,7 @@ import (
 )
 
 // Shapes assigns ids to the shapes of a file. Shapes with the same content have the
-// same id, whatever their source.
+// same id, whatever their source. They are not safe for concurrent use.
 type Shapes struct {
 	last          *fileShape
 	byPointer     map[*codec.Shape]*fileShape

@@ -8,7 +8,7 @@ import (
 )
 
 // Cut is where windows that share a group cut its matches. It compares their keys from the last
-// result on: one window ends where the next one begins.
+// result on: one window ends where the next one begins. It is not safe for concurrent use.
 type Cut struct {
 	group int    // -1 if the other fields mean nothing
 	asked []byte // the last key

@@ -9,7 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-// Rows counts the entries of each table of a file. The zero Rows have none.
+// Rows counts the entries of each table of a file. The zero Rows have none. They must not change after
+// Tables.Set.
 type Rows struct{ list []tableRows }
 
 type tableRows struct {

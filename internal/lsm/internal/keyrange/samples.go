@@ -3,7 +3,7 @@ package keyrange
 import "slices"
 
 // Samples estimate Share of files that are written before the files below them are known. The
-// zero Samples have none.
+// zero Samples have none. They are not safe for concurrent use.
 type Samples struct {
 	n    uint64 // entries
 	keys []sample
