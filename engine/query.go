@@ -7,9 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
-	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -91,5 +91,5 @@ func (s *snapshot) AddSources(to *scan.Sources, lower, upper []byte, prune *pred
 			to.AddMemtable(seg.Table, memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq})
 		}
 	}
-	to.SetFiles(s.state.Version, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
+	to.SetFiles(s.state.Version, sstable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/race"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -331,7 +332,7 @@ func TestQueue(t *testing.T) {
 func (h *harness) countTombstones(lower, upper []byte) (n int) {
 	v := h.tree.Version()
 	defer v.Unref()
-	for _, s := range sourcesOf(v, IterOptions{Lower: lower, Upper: upper, Snapshot: codec.MaxSeq}) {
+	for _, s := range sourcesOf(v, sstable.IterOptions{Lower: lower, Upper: upper, Snapshot: codec.MaxSeq}) {
 		for ok := s.SeekGE(lower); ok; ok = s.Next() {
 			if s.Row() == nil {
 				n++

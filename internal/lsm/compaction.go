@@ -15,6 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/sstable"
 )
 
 // A step ends after stepEntries entries, or after writing stepBytes.
@@ -56,7 +57,7 @@ func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *pick.Plan) *comp
 		Older:     runs.NewOlder(p.Older).MayContain,
 		Bottom:    p.Tier == manifest.BottomTier,
 	}
-	o := IterOptions{Lower: p.Lower, Upper: p.Upper, AllVersions: true}
+	o := sstable.IterOptions{Lower: p.Lower, Upper: p.Upper, AllVersions: true}
 	for _, r := range p.Inputs {
 		ssts := r.Within(p.Lower, p.Upper)
 		if len(ssts) == 0 {

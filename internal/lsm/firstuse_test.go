@@ -53,7 +53,7 @@ func scanAll(tree *Tree) (n int, err error) {
 	v := tree.Version()
 	defer v.Unref()
 	var it merge.Iterator
-	it.Init(sourcesOf(v, IterOptions{Snapshot: codec.MaxSeq}), merge.Options{})
+	it.Init(sourcesOf(v, sstable.IterOptions{Snapshot: codec.MaxSeq}), merge.Options{})
 	for ok := it.SeekGE(nil); ok; ok = it.Next() {
 		n++
 	}

@@ -279,7 +279,7 @@ func (h *harness) check() {
 // checkTombstones checks that s has no more tombstones than it says.
 func (h *harness) checkTombstones(s *runs.SST) {
 	h.t.Helper()
-	source := &Source{ssts: []*runs.SST{s}, o: IterOptions{Lower: s.Lo, Upper: bound.After(s.Hi), AllVersions: true}}
+	source := &Source{ssts: []*runs.SST{s}, o: sstable.IterOptions{Lower: s.Lo, Upper: bound.After(s.Hi), AllVersions: true}}
 	n := uint64(0)
 	for ok := source.SeekGE(s.Lo); ok; ok = source.Next() {
 		if source.Row() == nil {
@@ -294,7 +294,7 @@ func (h *harness) checkTombstones(s *runs.SST) {
 }
 
 // sourcesOf returns the sources of a version as a merge takes them.
-func sourcesOf(v *Version, o IterOptions) (out []merge.Source) {
+func sourcesOf(v *Version, o sstable.IterOptions) (out []merge.Source) {
 	for _, s := range v.Sources(nil, o) {
 		out = append(out, s)
 	}
@@ -303,7 +303,7 @@ func sourcesOf(v *Version, o IterOptions) (out []merge.Source) {
 
 func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reverse bool) {
 	h.t.Helper()
-	o := IterOptions{Snapshot: snap}
+	o := sstable.IterOptions{Snapshot: snap}
 	if h.rng.IntN(2) == 0 {
 		o.Lower, o.Upper = testKey(h.rng.IntN(300)), testKey(h.rng.IntN(300))
 		if bytes.Compare(o.Lower, o.Upper) > 0 {

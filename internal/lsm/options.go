@@ -90,6 +90,3 @@ func (o Options) withDefaults() Options {
 }
 
 func (o *Options) fileSize() filesize.Target { return filesize.Target(o.FileBytes) }
-
-// IterOptions bound the entries of Version.Sources.
-type IterOptions = sstable.IterOptions

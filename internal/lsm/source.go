@@ -21,7 +21,7 @@ import (
 // and a span of keys. SpanIterator moves the first one to the sstable of the second.
 type Source struct {
 	ssts []*runs.SST // sorted by key
-	o    IterOptions
+	o    sstable.IterOptions
 	i    int               // index of the current sstable
 	it   *sstable.Iterator // iter, nil if no sstable is open
 	iter sstable.Iterator
@@ -142,7 +142,7 @@ func (s *Source) Close() error {
 	s.err = nil
 	s.release()
 	err := s.err
-	s.ssts, s.o, s.err, s.spanned, s.span, s.spanSST = nil, IterOptions{}, nil, false, sstable.Span{}, 0
+	s.ssts, s.o, s.err, s.spanned, s.span, s.spanSST = nil, sstable.IterOptions{}, nil, false, sstable.Span{}, 0
 	return err
 }
 

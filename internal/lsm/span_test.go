@@ -60,7 +60,7 @@ func checkClipped(t *testing.T, h *harness, cut int) {
 	}
 	for _, reverse := range []bool{false, true} {
 		for _, extend := range []bool{false, true} {
-			sources := clipped.Sources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
+			sources := clipped.Sources(nil, sstable.IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
 			if len(sources) != 1 {
 				t.Fatalf("%d sources", len(sources))
 			}
@@ -130,7 +130,7 @@ func TestSpanAfterFailure(t *testing.T) {
 	v := h.tree.Version()
 	for _, reverse := range []bool{false, true} {
 		lower, upper := orderedKey(0), orderedKey(1000)
-		s := v.Sources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})[0]
+		s := v.Sources(nil, sstable.IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})[0]
 		s.err = errors.New("bad sector")
 		found := false
 		if reverse {

@@ -98,7 +98,7 @@ func (h *harness) rowsOf(table uint32) (n int) {
 	v := h.tree.Version()
 	defer v.Unref()
 	lower, upper := codec.AppendTable(nil, table), codec.AppendTable(nil, table+1)
-	for _, s := range sourcesOf(v, IterOptions{Lower: lower, Upper: upper, AllVersions: true}) {
+	for _, s := range sourcesOf(v, sstable.IterOptions{Lower: lower, Upper: upper, AllVersions: true}) {
 		for ok := s.SeekGE(lower); ok; ok = s.Next() {
 			n++
 		}
@@ -160,7 +160,7 @@ func TestPinnedVersionKeepsFiles(t *testing.T) {
 	}
 	h.flush()
 	v := h.tree.Version()
-	sources := sourcesOf(v, IterOptions{Snapshot: h.seq})
+	sources := sourcesOf(v, sstable.IterOptions{Snapshot: h.seq})
 	old := v.Files()
 	for range 4 {
 		for n := range 300 {
@@ -241,7 +241,7 @@ func TestRunsApartShareASource(t *testing.T) {
 		h.flush()
 		h.check()
 		v := h.tree.Version()
-		sources := sourcesOf(v, IterOptions{Snapshot: h.seq})
+		sources := sourcesOf(v, sstable.IterOptions{Snapshot: h.seq})
 		if len(sources) != c.sources {
 			t.Errorf("%d sources for %d runs after %d to %d, want %d", len(sources), len(v.runs), c.from, c.to, c.sources)
 		}

@@ -102,7 +102,7 @@ func checkBounds(s *runs.SST) error {
 	if err != nil {
 		return err
 	}
-	it := r.NewIterator(s.Bounds(IterOptions{Snapshot: codec.MaxSeq}))
+	it := r.NewIterator(s.Bounds(sstable.IterOptions{Snapshot: codec.MaxSeq}))
 	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
 	if it.SeekGE(nil) && !is(s.Lo) {
 		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "begins with %x, the manifest says %x", it.Key(), s.Meta.Smallest)

@@ -135,7 +135,7 @@ func (v *Version) ProbeFilters(list []Candidate) {
 // Sources returns sources for all sstables that may contain keys within the bounds, in memory of
 // closed ones. Close them before Unref. Runs whose sstables do not overlap share a source: it
 // passes from one sstable to the next, and the caller has less to merge.
-func (v *Version) Sources(closed []*Source, o IterOptions) []*Source {
+func (v *Version) Sources(closed []*Source, o sstable.IterOptions) []*Source {
 	sources := closed[:0]
 	for _, r := range v.runs {
 		ssts := r.Within(o.Lower, o.Upper)

@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/sstable"
 )
 
 // Sources are the sorted sources of a query. After reset, their memory is used again.
@@ -34,7 +35,7 @@ func (s *Sources) AddMemtable(t *memtable.Table, o memtable.IterOptions) {
 }
 
 // SetFiles adds the rows of the sstables of a version, once, after all memtables.
-func (s *Sources) SetFiles(v *lsm.Version, o lsm.IterOptions) {
+func (s *Sources) SetFiles(v *lsm.Version, o sstable.IterOptions) {
 	s.files = v.Sources(s.usedFiles, o)
 	if len(s.files) > len(s.usedFiles) {
 		s.usedFiles = s.files
