@@ -147,7 +147,7 @@ func (c *compaction) copyEntries() (bool, error) {
 			return false, c.it.Err()
 		}
 		key := c.it.Key()
-		user := key[:len(key)-codec.TrailerLen]
+		user := codec.UserKey(key)
 		if c.out.full(user) {
 			if c.plan.OneFile && bytes.Compare(user, c.plan.EndAfter) > 0 {
 				c.plan.Upper = append([]byte(nil), user...)

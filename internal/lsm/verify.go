@@ -103,7 +103,7 @@ func checkBounds(s *runs.SST) error {
 		return err
 	}
 	it := r.NewIterator(s.Bounds(sstable.IterOptions{Snapshot: codec.MaxSeq}))
-	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
+	is := func(user []byte) bool { return bytes.Equal(codec.UserKey(it.Key()), user) }
 	if it.SeekGE(nil) && !is(s.Lo) {
 		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "begins with %x, the manifest says %x", it.Key(), s.Meta.Smallest)
 	}

@@ -371,7 +371,7 @@ func (c *Cursor) advance() bool {
 func (c *Cursor) stopAtTombstone() bool {
 	c.deleted.end(c.data, c.q.Reverse)
 	c.err = c.ctx.Err()
-	user, _, _ := codec.SplitTrailer(c.it.Key())
+	user := codec.UserKey(c.it.Key())
 	_, partition, row, _ := codec.SplitKey(user)
 	both := codec.AppendUTF8(c.buf[:0], partition)
 	c.setResume(codec.AppendUTF8(both, row), len(both))
@@ -406,8 +406,7 @@ func (c *Cursor) inRange() bool {
 	if len(c.rest) == 1 {
 		return true
 	}
-	key := c.it.Key()
-	user := key[:len(key)-codec.TrailerLen]
+	user := codec.UserKey(c.it.Key())
 	if c.q.Reverse {
 		return bytes.Compare(user, c.rest[0].lower) >= 0
 	}

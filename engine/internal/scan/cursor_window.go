@@ -123,8 +123,7 @@ func (c *Cursor) beginWalk() {
 
 // endWalk ends a walk behind the entity that was examined last.
 func (c *Cursor) endWalk() {
-	key := c.it.Key()
-	c.moveTo(key[:len(key)-codec.TrailerLen])
+	c.moveTo(codec.UserKey(c.it.Key()))
 	if !c.q.Reverse {
 		c.at = append(c.at, 0) // the least key above it
 		c.buf = c.at

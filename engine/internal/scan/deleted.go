@@ -19,7 +19,7 @@ func (d *deletedRange) emptied() deletedRange {
 
 // add adds the tombstone with an internal key.
 func (d *deletedRange) add(key []byte) {
-	user := key[:len(key)-codec.TrailerLen]
+	user := codec.UserKey(key)
 	if d.tombstones++; d.tombstones == 1 {
 		d.first = append(d.first[:0], user...)
 	}
@@ -52,8 +52,7 @@ func (h *hole) begin(sought bool) { h.passed, h.sought, h.fromSet = 0, sought, f
 // leaveHole moves on from a tombstone, behind the empty range that it is in. It is called for each holeStep of
 // tombstones.
 func (c *Cursor) leaveHole() bool {
-	key := c.it.Key()
-	user := key[:len(key)-codec.TrailerLen]
+	user := codec.UserKey(c.it.Key())
 	h := &c.hole
 	if !h.sought && !h.fromSet {
 		h.from, h.fromSet = append(h.from[:0], user...), true
@@ -100,12 +99,12 @@ func (c *Cursor) endHole(next []byte) {
 // foundEmpty tells the data that r has no entity up to the one with the internal key next, or up to its end
 // if next is nil.
 func (c *Cursor) foundEmpty(r keyRange, next []byte) {
-	switch user := next[:max(0, len(next)-codec.TrailerLen)]; {
+	switch {
 	case next == nil:
 	case c.q.Reverse:
-		r.lower = append(bytes.Clone(user), 0)
+		r.lower = append(bytes.Clone(codec.UserKey(next)), 0)
 	default:
-		r.upper = user
+		r.upper = codec.UserKey(next)
 	}
 	c.data.FoundEmpty(r.lower, r.upper)
 }

@@ -101,7 +101,7 @@ func (w *window) findBefore(s *lsm.Source, at []byte) {
 // contains reports whether the user key of an internal key, which is not beyond the
 // beginning of the window, is in it.
 func (w *window) contains(key []byte) bool {
-	user := key[:len(key)-codec.TrailerLen]
+	user := codec.UserKey(key)
 	if w.reverse {
 		return bytes.Compare(user, w.lower) >= 0
 	}
@@ -186,8 +186,7 @@ func (w *window) extend(s *lsm.Source, rows int) bool {
 		if !m.Valid() {
 			continue
 		}
-		key := m.Key()
-		key = key[:len(key)-codec.TrailerLen]
+		key := codec.UserKey(m.Key())
 		if !w.reverse {
 			to = minKey(to, key)
 		} else if bytes.Compare(key, to) >= 0 {
@@ -349,7 +348,7 @@ func (w *window) counts() bool { return w.sel == nil }
 
 // hidden reports whether a newer source than s has a version of a key in the window.
 func (w *window) hidden(s *lsm.Source, key []byte) (bool, error) {
-	user := key[:len(key)-codec.TrailerLen]
+	user := codec.UserKey(key)
 	hash := codec.KeyHash(user)
 	for _, o := range w.in {
 		if o == s || !o.NewerThan(s) {
@@ -381,7 +380,7 @@ func (w *window) appendPosition(dst []byte) []byte {
 	default:
 		return dst
 	}
-	dst = append(dst, key[:len(key)-codec.TrailerLen]...)
+	dst = append(dst, codec.UserKey(key)...)
 	if after != w.reverse {
 		dst = append(dst, 0) // the least key above it
 	}

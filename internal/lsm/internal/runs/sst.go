@@ -128,15 +128,13 @@ func (s *SST) Without(lower, upper []byte, tombstones uint64) ([]*SST, error) {
 	var metas []manifest.File
 	it := r.NewIterator(s.Bounds(sstable.IterOptions{Snapshot: codec.MaxSeq}))
 	if lower != nil && it.SeekLT(lower) {
-		hi, _, _ := codec.SplitTrailer(it.Key())
 		meta := s.Meta
-		meta.Largest = bound.Clip(hi, bound.ClippedLast)
+		meta.Largest = bound.Clip(codec.UserKey(it.Key()), bound.ClippedLast)
 		metas = append(metas, meta)
 	}
 	if upper != nil && it.Err() == nil && it.SeekGE(upper) {
-		lo, _, _ := codec.SplitTrailer(it.Key())
 		meta := s.Meta
-		meta.Smallest = bound.Clip(lo, bound.ClippedFirst)
+		meta.Smallest = bound.Clip(codec.UserKey(it.Key()), bound.ClippedFirst)
 		metas = append(metas, meta)
 	}
 	err = it.Err()
