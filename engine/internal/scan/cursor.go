@@ -154,7 +154,7 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	c := &Cursor{state: states.Get().(*state)}
 	c.ctx, c.ended, c.table, c.data, c.q, c.pos = ctx, ctx.Done(), table, data, q, atEnd
 	c.empty = data.Empty()
-	c.setRanges(table)
+	c.setRanges()
 	if len(c.rest) == 0 {
 		return c
 	}

@@ -14,12 +14,12 @@ type keyRange struct{ lower, upper []byte }
 
 // setRanges sets rest to the ranges of keys that the query must read, in its order. It leaves out
 // what is empty at their ends.
-func (s *state) setRanges(table uint32) {
-	within := s.fromRange(table)
+func (s *state) setRanges() {
+	within := s.fromRange()
 	for _, r := range s.q.Filter.Ranges() {
 		k := keyRange{
-			lower: maxKey(s.lowerBound(table, r.From), within.lower),
-			upper: minKey(s.upperBound(table, r.To), within.upper),
+			lower: maxKey(s.lowerBound(r.From), within.lower),
+			upper: minKey(s.upperBound(r.To), within.upper),
 		}
 		if bytes.Compare(k.lower, k.upper) < 0 && !s.empty.Empty() {
 			k.lower, k.upper = s.empty.Trim(k.lower, k.upper)
@@ -36,7 +36,7 @@ func (s *state) setRanges(table uint32) {
 // fromRange returns the keys that the From of the query allows. It begins exactly at a legal
 // From: a window between another bound of that row and its key would have no entity, and the
 // rows examined for it could take the whole Budget, so that Resume were From again.
-func (s *state) fromRange(table uint32) keyRange {
+func (s *state) fromRange() keyRange {
 	var r filter.Range
 	switch from := s.q.From; {
 	case from == nil:
@@ -54,12 +54,12 @@ func (s *state) fromRange(table uint32) keyRange {
 		}
 		r = filter.Range{From: ranges[0].From, To: ranges[len(ranges)-1].To}
 	case s.q.Reverse:
-		least := s.lowerBound(table, r.From)
-		return keyRange{least, s.bound(append(codec.AppendKey(s.bounds, table, from.Partition, from.Row), 0))}
+		least := s.lowerBound(r.From)
+		return keyRange{least, s.bound(append(codec.AppendKey(s.bounds, s.table, from.Partition, from.Row), 0))}
 	default:
-		return keyRange{s.bound(codec.AppendKey(s.bounds, table, from.Partition, from.Row)), s.upperBound(table, r.To)}
+		return keyRange{s.bound(codec.AppendKey(s.bounds, s.table, from.Partition, from.Row)), s.upperBound(r.To)}
 	}
-	return keyRange{s.lowerBound(table, r.From), s.upperBound(table, r.To)}
+	return keyRange{s.lowerBound(r.From), s.upperBound(r.To)}
 }
 
 func maxKey(a, b []byte) []byte {
@@ -76,18 +76,28 @@ func minKey(a, b []byte) []byte {
 	return a
 }
 
-func (s *state) lowerBound(table uint32, b filter.Bound) []byte {
-	if b.Kind == filter.Unbounded {
-		return s.bound(codec.AppendTable(s.bounds, table))
-	}
-	return s.bound(appendBound(s.bounds, table, b))
-}
+// lowerBound returns the lower bound of the keys after b.
+func (s *state) lowerBound(b filter.Bound) []byte { return s.boundOf(b, s.table) }
 
-func (s *state) upperBound(table uint32, b filter.Bound) []byte {
-	if b.Kind == filter.Unbounded {
-		return s.bound(codec.AppendTable(s.bounds, table+1))
+// upperBound returns the upper bound of the keys before b.
+func (s *state) upperBound(b filter.Bound) []byte { return s.boundOf(b, s.table+1) }
+
+// boundOf returns the least key bytes after b, or the least of the table with the id open if b is
+// unbounded.
+func (s *state) boundOf(b filter.Bound, open uint32) []byte {
+	switch b.Kind {
+	case filter.Unbounded:
+		return s.bound(codec.AppendTable(s.bounds, open))
+	case filter.BeforePartition:
+		return s.bound(codec.AppendPartitionStart(s.bounds, s.table, b.Key.Partition))
+	case filter.BeforeRow:
+		return s.bound(codec.AppendRowStart(s.bounds, s.table, b.Key.Partition, b.Key.Row))
+	case filter.AfterRow:
+		return s.bound(codec.AppendRowEnd(s.bounds, s.table, b.Key.Partition, b.Key.Row))
+	case filter.AfterPartition:
+		return s.bound(codec.AppendPartitionEnd(s.bounds, s.table, b.Key.Partition))
 	}
-	return s.bound(appendBound(s.bounds, table, b))
+	panic("engine: bound of unknown kind")
 }
 
 // bound makes longer the memory for bounds and returns what was appended.
@@ -95,20 +105,4 @@ func (s *state) bound(longer []byte) []byte {
 	n := len(s.bounds)
 	s.bounds = longer
 	return longer[n:len(longer):len(longer)]
-}
-
-// appendBound appends the least key bytes after b.
-func appendBound(dst []byte, table uint32, b filter.Bound) []byte {
-	switch b.Kind {
-	case filter.BeforePartition:
-		return codec.AppendPartitionStart(dst, table, b.Key.Partition)
-	case filter.BeforeRow:
-		return codec.AppendRowStart(dst, table, b.Key.Partition, b.Key.Row)
-	case filter.AfterRow:
-		return codec.AppendRowEnd(dst, table, b.Key.Partition, b.Key.Row)
-	case filter.AfterPartition:
-		return codec.AppendPartitionEnd(dst, table, b.Key.Partition)
-	case filter.Unbounded:
-	}
-	panic("engine: bound of unknown kind")
 }

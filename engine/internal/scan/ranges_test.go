@@ -81,8 +81,8 @@ func TestQueryRanges(t *testing.T) {
 // rangesOf returns the ranges of a query that uses the memory of another one.
 func rangesOf(s *state, q store.Query) []keyRange {
 	s.reset()
-	s.q = q
-	s.setRanges(16)
+	s.q, s.table = q, 16
+	s.setRanges()
 	return s.rest
 }
 
