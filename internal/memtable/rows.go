@@ -34,7 +34,7 @@ func (s *shard) before(a, b uint32) bool { return bytes.Compare(s.key(a), s.key(
 
 // shared returns the prefix that the RowKeys of all rows in p share.
 func (s *shard) shared(p *partition) []byte {
-	return s.table.key(p.off)[p.keyLen:][:p.shared]
+	return s.key(p.off)[p.keyLen:][:p.shared]
 }
 
 // prefixOf returns the first 8 bytes of b as a number, padded with zeros. The

@@ -69,8 +69,6 @@ type version struct {
 	prev  uint32
 }
 
-func (s *shard) init(t *Table) { s.table = t }
-
 // grew counts n allocated bytes.
 // +checklocks:s.mu
 func (s *shard) grew(n int) {
@@ -98,7 +96,7 @@ func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 			continue
 		}
 		p = s.partitions.at(uint32(slot) - 1)
-		if int(p.keyLen) == len(prefix) && bytes.Equal(s.table.key(p.off)[:p.keyLen], prefix) {
+		if int(p.keyLen) == len(prefix) && bytes.Equal(s.key(p.off)[:p.keyLen], prefix) {
 			return uint32(slot) - 1, p
 		}
 	}
@@ -235,4 +233,4 @@ func (s *shard) visible(it item, snap uint64) (version, bool) {
 }
 
 // key returns the user key of the entry at off.
-func (s *shard) key(off uint32) []byte { return codec.EntryKey(s.table.image[off:]) }
+func (s *shard) key(off uint32) []byte { return s.table.key(off) }

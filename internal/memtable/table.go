@@ -36,7 +36,7 @@ func New(image []byte) *Table {
 	t.mem.Store(tableBytes)
 	t.dir.init(t) // +checklocksignore: not shared yet
 	for i := range t.shards {
-		t.shards[i].init(t)
+		t.shards[i].table = t
 	}
 	return t
 }
