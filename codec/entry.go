@@ -130,14 +130,14 @@ func EntryKeyLen(entry []byte) int { return int(binary.LittleEndian.Uint16(entry
 
 // EntryKey returns the key of a well-formed entry; it shares its memory.
 func EntryKey(entry []byte) []byte {
-	n := EntryHeaderLen + int(binary.LittleEndian.Uint16(entry[16:]))
+	n := EntryHeaderLen + EntryKeyLen(entry)
 	return entry[EntryHeaderLen:n:n]
 }
 
 // ResetEntry sets r to the row in a well-formed put whose values have shape s and have
 // passed CheckValues.
 func (r *Row) ResetEntry(entry []byte, s *Shape) {
-	k := EntryHeaderLen + int(binary.LittleEndian.Uint16(entry[16:]))
+	k := EntryHeaderLen + EntryKeyLen(entry)
 	v := k + int(binary.LittleEndian.Uint32(entry[4:])&math.MaxInt32)
 	r.key, r.values, r.shape = entry[EntryHeaderLen:k:k], entry[k:v:v], s
 	r.ts = edm.Ticks(binary.LittleEndian.Uint64(entry[8:]))
