@@ -62,10 +62,11 @@ func (it *Iterator) addToChunks(sel *Selector) {
 		case name == edm.TimestampName:
 			property, t = columnchunk.Timestamp, edm.TypeDateTime
 		case !it.h.Uniform():
-			gathered := sel.rows.Gathered(i)
-			if gathered == nil {
+			switch gathered, ok := sel.rows.Gathered(i); {
+			case !ok:
+			case gathered == nil:
 				it.chunks.Add(i, g, it.h, property, t, false, nil)
-			} else if lack == columnchunk.All || gathered.Complete() {
+			case lack == columnchunk.All || gathered.Complete():
 				it.chunks.AddGathered(i, g, gathered)
 			}
 			continue

@@ -20,7 +20,7 @@ type Gathered struct {
 
 	sections []gatheredSection // by section, from 1
 	present  predicate.Bits    // the rows that have the property
-	dict     dictionary.Builder
+	dict     *dictionary.Builder
 	texts    Texts
 	data     []byte // of Words
 	some     []byte // of Some
@@ -157,7 +157,9 @@ func (g *Gathered) Text(r *rowgroup.Row, row int) []byte {
 
 // BeginTexts begins to collect a column of Strings or Binaries.
 func (g *Gathered) BeginTexts() {
-	g.dict.Whole = true
+	if g.dict == nil {
+		g.dict = &dictionary.Builder{Whole: true}
+	}
 	g.dict.Reset()
 	n := predicate.MaxPrefix * g.Rows
 	g.texts = slices.Grow(g.texts[:0], n)[:n]

@@ -7,9 +7,11 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// selectMixed is Select for a group whose rows have several shapes.
+// selectMixed is Select for a group whose rows have several shapes. If half of the rows or fewer are in
+// set, it costs less to test one after the other than to gather columns.
 func (s *Selector) selectMixed(set *predicate.Bits) error {
-	if s.gathered == nil {
+	s.most = set.Len() > s.head.Rows()/2
+	if s.most && s.gathered == nil {
 		s.gathered = make([]columnchunk.Gathered, len(s.program.Names()))
 	}
 	for i := range s.gathered {
@@ -21,16 +23,20 @@ func (s *Selector) selectMixed(set *predicate.Bits) error {
 
 // Gathered returns a custom property, an index in Columns, of the group of the last Select, whose
 // rows have several shapes. It reads nothing outside the head, so that the column may not be
-// Complete. It returns nil if no chunk can hold the column. The result is valid until the next Select.
-func (s *Selector) Gathered(i int) *columnchunk.Gathered {
-	g := &s.gathered[i]
-	if !g.Begin(s.head, s.program.Columns()[i]) {
-		return nil
+// Complete. It returns nil if no chunk can hold the column, and reports false if few rows were given
+// to Select, which do not pay for the values of all. The result is valid until the next Select.
+func (s *Selector) Gathered(i int) (g *columnchunk.Gathered, ok bool) {
+	if !s.most {
+		return nil, false
 	}
-	if !g.Complete() && g.InHead() {
+	g = &s.gathered[i]
+	switch {
+	case !g.Begin(s.head, s.program.Columns()[i]):
+		return nil, true
+	case !g.Complete() && g.InHead():
 		g.GatherWords(s.row)
 	}
-	return g
+	return g, true
 }
 
 // mixed implements predicate.Rows for a group whose rows have several shapes.
@@ -38,19 +44,22 @@ type mixed Selector
 
 // Keep implements predicate.Rows.
 func (s *mixed) Keep(t *predicate.Term, set *predicate.Bits) {
-	column := s.program.Column(t)
-	dense := set.Len() > s.head.Rows()/denseShare
-	if column >= 0 && column < len(s.gathered) {
+	column, dense := s.program.Column(t), set.Len() > s.head.Rows()/denseShare
+	switch {
+	case column < 0 || !s.most: // a key, or few rows
+	case column == len(s.gathered):
+		if dense {
+			w := s.head.Timestamps()
+			t.Test(edm.TypeDateTime).KeepWords(&w, s.head.Rows(), set)
+			return
+		}
+	default:
 		g := &s.gathered[column]
-		// For a chunk that lacks it, a column is gathered for few rows too.
+		// For a chunk that lacks it, a column is gathered for the few rows that other terms left, too.
 		wanted := s.texts[column].how != CaptureNone
 		if (dense || wanted) && g.Begin(s.head, t.Name) && (dense || g.InHead()) && s.keepGathered(g, t, column, set) {
 			return
 		}
-	} else if column >= 0 && dense { // Timestamp
-		w := s.head.Timestamps()
-		t.Test(edm.TypeDateTime).KeepWords(&w, s.head.Rows(), set)
-		return
 	}
 	for at := set.After(-1); at >= 0; at = set.After(at) {
 		if s.row.Set(at); !s.matcher.Bind(s.row.Shape()).Test(t, s.row) {

@@ -25,6 +25,7 @@ type Selector struct {
 
 	texts    []captured             // by Program.Column
 	gathered []columnchunk.Gathered // by Program.Column; nil before the first group of several shapes
+	most     bool                   // that group was given with most of its rows
 
 	// During SelectFrom.
 	columns []columnchunk.Column
