@@ -264,7 +264,8 @@ func damagedRows(t *testing.T, disk *vfs.Mem, rows, damaged int, fileBytes int64
 	return db
 }
 
-// TestNextColumnsOfShapes reads files in which rows with and without texts follow each other.
+// TestNextColumnsOfShapes reads files in which rows with and without texts follow each other. Where at most three rows
+// in a row have one shape, nearly all are left to Next, which needs less time for them.
 func TestNextColumnsOfShapes(t *testing.T) {
 	for _, every := range []int{2, 3, 7, 20} {
 		o := small(vfs.NewMem())
@@ -303,7 +304,7 @@ func TestNextColumnsOfShapes(t *testing.T) {
 					break
 				}
 			}
-			if n != len(want) || byColumns < n/2 {
+			if n != len(want) || every > 3 && byColumns < n/2 || every == 2 && byColumns > n/5 {
 				t.Errorf("%s: %d rows, %d by columns, want %d", what, n, byColumns, len(want))
 			}
 			check(t, "Query", errors.Join(c.Err(), c.Close()))

@@ -55,9 +55,14 @@ func (c *Cursor) NextColumns() store.Columns {
 			c.openWindow(false)
 			continue
 		}
+		if c.byRow > 0 {
+			c.byRow--
+			return nil
+		}
 		it := c.win.one.Iterator()
 		n, left := it.NextSelectedColumns(&c.rows.Columns, c.q.Reverse, most)
 		if n > 0 {
+			c.few(c.win.sel == nil && n < minColumns && c.rows.ShapeEnds())
 			if !c.fit(it) {
 				return nil
 			}
@@ -111,9 +116,10 @@ func (c *Cursor) gather(most int) {
 const (
 	// walkColumns does not ask for columns of fewer rows than minColumns.
 	minColumns = 4
-	// If there are fewer, the next byRow calls return nil at once. byRow begins with 1 and
-	// doubles each time, up to maxByRow. Three overlapping runs would need 15 to 23 % more CPU
-	// without (bench, BenchmarkShortQuery).
+	// If there are fewer without a filter, the next byRow calls return nil at once. byRow begins with
+	// 1 and doubles each time, up to maxByRow. Three overlapping runs would need 15 to 23 % more CPU
+	// without (bench, BenchmarkShortQuery), and a scan of rows of changing shapes two to three times as
+	// much (runs=1-shapes=5/step=all-columns).
 	maxByRow = 64
 )
 
@@ -132,19 +138,14 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 	}
 	most = min(most, c.walk, 1+c.it.Ahead(c.q.Reverse))
 	if most < minColumns {
-		c.wait()
+		c.few(true)
 		return nil
 	}
 	it, rows := c.win.files[i].Iterator(), &c.rows
 	it.NextColumns(&rows.Columns, c.q.Reverse, most)
+	c.few(rows.Len() < minColumns) // the heap unit or the shape ends
 	if rows.Len() == 0 {
-		c.wait()
 		return nil
-	}
-	if rows.Len() < minColumns { // the heap unit or the shape ends
-		c.wait()
-	} else {
-		c.waited = 0
 	}
 	if !c.fit(it) {
 		return nil
@@ -157,8 +158,12 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 	return c.showColumns()
 }
 
-// wait sets byRow.
-func (c *Cursor) wait() {
+// few sets byRow. It says whether there were fewer rows than minColumns.
+func (c *Cursor) few(few bool) {
+	if !few {
+		c.waited = 0
+		return
+	}
 	c.waited = min(max(1, 2*c.waited), maxByRow)
 	c.byRow = c.waited
 }

@@ -64,8 +64,8 @@ type state struct {
 	win    window
 	walk   int // entities to examine one by one before the next window
 	long   int // the walk that begins next
-	byRow  int // calls of walkColumns that return nil at once
-	waited int // the greatest byRow since walkColumns has returned minColumns rows
+	byRow  int // calls of NextColumns that return nil at once
+	waited int // the greatest byRow since NextColumns has returned minColumns rows
 
 	sources Sources
 	it      merge.Iterator

@@ -16,6 +16,7 @@ type Columns struct {
 	rows     []int // in their groups
 	ordinals []int // in their sections; the memory of rows if all rows of each group have one shape
 	others   []int // memory for ordinals
+	ends     bool  // the rows that were appended last end before a row of another shape
 	touched  bool  // touch was called
 	read     byte  // of touch, which the compiler would remove otherwise
 }
@@ -75,12 +76,13 @@ func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse 
 		}
 	}
 	from, same := len(c.rows), len(c.others) == 0
-	c.touched = false
+	c.touched, c.ends = false, false
 	if r.uniform && !reverse {
 		c.rows = set.AppendRows(c.rows, first, end, most)
 	} else {
 		for row := first; row >= begin && row < end && len(c.rows)-from < most; {
 			if !r.uniform && h.sectionAt(row) != r.section {
+				c.ends = true
 				break
 			}
 			c.rows = append(c.rows, row)
@@ -124,6 +126,10 @@ func (c *Columns) Cut(n int) (last int) {
 	c.rows, c.ordinals, c.parts[0].to = c.rows[:n], c.ordinals[:n], n
 	return c.rows[n-1]
 }
+
+// ShapeEnds reports whether the rows that were appended last end where the next selected row has
+// another shape.
+func (c *Columns) ShapeEnds() bool { return c.ends }
 
 // Shape returns the shape of the rows.
 func (c *Columns) Shape() *codec.Shape { return c.parts[0].r.section.shape }
