@@ -20,7 +20,7 @@ type Matcher struct {
 }
 
 // maxBindings limits the bindings of a Matcher of rows of many shapes.
-const maxBindings = 256
+const maxBindings = 64
 
 // NewMatcher returns a Matcher for a Program.
 func NewMatcher(p *Program) *Matcher { return &Matcher{program: p} }

@@ -8,10 +8,11 @@ import (
 )
 
 // selectMixed is Select for a group whose rows have several shapes. If half of the rows or fewer are in
-// set, it costs less to test one after the other than to gather columns.
+// set, it costs less to test one after the other than to gather columns, and the memory of many columns
+// would be too much.
 func (s *Selector) selectMixed(set *predicate.Bits) error {
-	s.most = set.Len() > s.head.Rows()/2
-	if s.most && s.gathered == nil {
+	s.gathers = set.Len() > s.head.Rows()/2 && len(s.program.Names()) <= columnchunk.MaxColumns
+	if s.gathers && s.gathered == nil {
 		s.gathered = make([]columnchunk.Gathered, len(s.program.Names()))
 	}
 	for i := range s.gathered {
@@ -23,10 +24,10 @@ func (s *Selector) selectMixed(set *predicate.Bits) error {
 
 // Gathered returns a custom property, an index in Columns, of the group of the last Select, whose
 // rows have several shapes. It reads nothing outside the head, so that the column may not be
-// Complete. It returns nil if no chunk can hold the column, and reports false if few rows were given
-// to Select, which do not pay for the values of all. The result is valid until the next Select.
+// Complete. It returns nil if no chunk can hold the column, and reports false if Select gathered no
+// columns. The result is valid until the next Select.
 func (s *Selector) Gathered(i int) (g *columnchunk.Gathered, ok bool) {
-	if !s.most {
+	if !s.gathers {
 		return nil, false
 	}
 	g = &s.gathered[i]
@@ -46,7 +47,7 @@ type mixed Selector
 func (s *mixed) Keep(t *predicate.Term, set *predicate.Bits) {
 	column, dense := s.program.Column(t), set.Len() > s.head.Rows()/denseShare
 	switch {
-	case column < 0 || !s.most: // a key, or few rows
+	case column < 0 || !s.gathers: // a key
 	case column == len(s.gathered):
 		if dense {
 			w := s.head.Timestamps()

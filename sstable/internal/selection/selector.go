@@ -25,7 +25,7 @@ type Selector struct {
 
 	texts    []captured             // by Program.Column
 	gathered []columnchunk.Gathered // by Program.Column; nil before the first group of several shapes
-	most     bool                   // that group was given with most of its rows
+	gathers  bool                   // gathered is used
 
 	// During SelectFrom.
 	columns []columnchunk.Column
