@@ -433,7 +433,7 @@ func dominant(fields []field) ([]field, error) {
 		same := slices.SortedStableFunc(slices.Values(byName[fields[i].name]), precedence)
 		if len(same) > 1 && precedence(same[0], same[1]) == 0 {
 			other := fields[same[1]].path
-			return nil, fields[same[0]].errorf("it has the same name or option as %s; give one another, or the tag \"-\"", other)
+			return nil, fields[same[0]].errorf("it has the same name or option as %s; give one of them another, or the tag \"-\"", other)
 		}
 		if same[0] == i {
 			kept = append(kept, fields[i])

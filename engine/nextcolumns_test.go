@@ -304,7 +304,7 @@ func TestNextColumnsOfShapes(t *testing.T) {
 					break
 				}
 			}
-			if n != len(want) || every > 3 && byColumns < n/2 || every == 2 && byColumns > n/5 {
+			if n != len(want) || every > 2 && byColumns < n/2 || every == 2 && byColumns > n/5 {
 				t.Errorf("%s: %d rows, %d by columns, want %d", what, n, byColumns, len(want))
 			}
 			check(t, "Query", errors.Join(c.Err(), c.Close()))

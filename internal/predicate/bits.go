@@ -14,6 +14,9 @@ type Bits [MaxRows / 64]uint64
 // Add adds a row.
 func (b *Bits) Add(row int) { b[row/64] |= 1 << (row % 64) }
 
+// Has reports whether b has a row.
+func (b *Bits) Has(row int) bool { return b[row/64]>>(row%64)&1 != 0 }
+
 // Remove removes a row.
 func (b *Bits) Remove(row int) { b[row/64] &^= 1 << (row % 64) }
 

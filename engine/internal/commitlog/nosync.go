@@ -145,8 +145,8 @@ type unreserved edm.Ticks
 
 func (u unreserved) Error() string { return fmt.Sprintf("Timestamp %d is not reserved", edm.Ticks(u)) }
 
-// appendReserved retries an append that failed with err because too few time
-// stamps were reserved.
+// appendReserved retries an append that failed with err because too few
+// Timestamps were reserved.
 func (l *Log) appendReserved(c *Commit, err error) error {
 	var need unreserved
 	for errors.As(err, &need) {

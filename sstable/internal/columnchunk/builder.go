@@ -140,6 +140,7 @@ func (b *builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
 	}
 }
 
+// addColumnOf adds the values of g, or says that no row has the property or that they were not read.
 func (b *builder) addColumnOf(e *[entryBytes]byte, g *Gathered) {
 	if g.Some != nil {
 		e[28] = 1

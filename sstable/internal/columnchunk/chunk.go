@@ -1,7 +1,8 @@
 // Package columnchunk copies a column of consecutive row groups into one piece of memory, which
 // the cache keeps for filters. A filter on one property reads some twenty cache lines of a head
 // to find the column, and the head with all its columns must be in the cache; in a chunk, one
-// column follows the other.
+// column follows the other. If the rows of a group have several shapes, their values are gathered
+// into one column first.
 package columnchunk
 
 import (

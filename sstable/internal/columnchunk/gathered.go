@@ -148,7 +148,7 @@ func (g *Gathered) setWords(base, limit uint64) {
 	g.Words = predicate.Words{Data: g.data, Base: base, Mask: uint64(1)<<bits.Len64(limit) - 1, Step: wordBytes}
 }
 
-// Text returns the String or Binary of a row that has the property. The error is that of r.
+// Text returns the String or Binary of a row that has the property. If it cannot be read, r.Err says so.
 func (g *Gathered) Text(r *rowgroup.Row, row int) []byte {
 	r.Set(row)
 	_, v := r.At(g.section(r.Head(), row).property)
@@ -185,7 +185,7 @@ func (g *Gathered) EndTexts() {
 	// A row without the property must not make the common prefix shorter.
 	value := g.texts[predicate.MaxPrefix*g.present.After(-1):][:predicate.MaxPrefix]
 	for row := range g.Rows {
-		if g.present[row/64]>>(row%64)&1 == 0 {
+		if !g.present.Has(row) {
 			copy(g.texts[predicate.MaxPrefix*row:], value)
 		}
 	}
@@ -199,7 +199,7 @@ func (g *Gathered) setCodes() {
 	g.data = g.data[:0]
 	for row, k := 0, 0; row < g.Rows; row++ {
 		code := uint64(0)
-		if g.present[row/64]>>(row%64)&1 != 0 {
+		if g.present.Has(row) {
 			code = codes[k]
 			k++
 		}
