@@ -175,7 +175,7 @@ func TestImportIntoFailing(t *testing.T) {
 				}
 				stored := f.rows(t, "People")
 				state := fmt.Sprintf("(%d entities are stored in table People; import again", stored)
-				unknown := strings.Contains(stderr, "500") || strings.Contains(stderr, store.ErrOutcomeUnknown.Error())
+				unknown := strings.Contains(stderr, "the server answers 500") || strings.Contains(stderr, store.ErrOutcomeUnknown.Error())
 				says := strings.Contains(stderr, state) || stored == 0 && !unknown
 				if code != c.code || stored != max(0, int(n)-2)*100 || !says || strings.Contains(stderr, "before you repeat it") {
 					t.Errorf("--mode %s, %s from request %d on: exit code %d, %d rows are stored: %s", mode, c.name, n, code, stored, stderr)
