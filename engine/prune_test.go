@@ -84,6 +84,41 @@ func TestFiltersSkipGroups(t *testing.T) {
 	}
 }
 
+// TestFiltersSkipGroupsOfSparseEntities filters by a property that all entities have. Each has ten
+// of 250 others, whose bounds would take a third of the file, so that no query would read them.
+func TestFiltersSkipGroupsOfSparseEntities(t *testing.T) {
+	const rows = 10_000
+	o := engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, NoSync: true}
+	db := mustCreate(t, o)
+	var ops []store.Op
+	for i := range int64(rows) {
+		e := entity("p", fmt.Sprintf("%06d", i), i, 20)
+		for k := range int64(10) {
+			name := fmt.Sprintf("Sparse%03d", (i*7+k*25)%250)
+			e.Properties = append(e.Properties, edm.Property{Name: name, Value: edm.Int64(i * 1_000_003)})
+		}
+		if ops = append(ops, store.Insert(e)); len(ops) == 100 {
+			apply(t, db, ops...)
+			ops = ops[:0]
+		}
+	}
+	check(t, "Compact", db.Compact(t.Context()))
+	for _, c := range []struct {
+		filter     string
+		want, most int
+	}{
+		{"N eq 1234L", 1, rows / 20},
+		{"N ge 9990L", 10, rows / 20},
+		{"Missing eq 1L", 0, 0},
+		{"Sparse007 eq 1000003L", 1, rows}, // not pruned: few entities of a group have it
+	} {
+		got, examined := examine(t, db, store.Query{Filter: filter.MustParse(c.filter)})
+		if len(got) != c.want || examined > c.most {
+			t.Errorf("%s: %d rows, %d examined, want %d of at most %d", c.filter, len(got), examined, c.want, c.most)
+		}
+	}
+}
+
 // testSeed returns TABLEROCK_SEED, or a fixed seed, and logs it.
 func testSeed(t *testing.T) uint64 {
 	seed := uint64(1)

@@ -258,7 +258,7 @@ func (r *Reader) loadBounds(fill bool) (*groupbounds.Bounds, cache.Handle, error
 
 const (
 	// maxPruneBytes is the most bytes of bounds that an iterator reads.
-	maxPruneBytes = 2 << 20
+	maxPruneBytes = 4 << 20
 	// minPruneRatio is how many times longer than the bounds the groups must be.
 	minPruneRatio = 4
 )

@@ -17,8 +17,14 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// writeBytes is how much a Writer buffers before it writes.
-const writeBytes = 256 << 10
+const (
+	// writeBytes is how much a Writer buffers before it writes.
+	writeBytes = 256 << 10
+	// boundsRatio is how many times longer than its bounds a group is, unless they take at most
+	// minBoundsBytes. Readers read no bounds that are long beside the groups (minPruneRatio).
+	boundsRatio    = 8
+	minBoundsBytes = 512
+)
 
 // Writer writes one file. It is not safe for concurrent use. After an error every call
 // returns that error, and the file is useless.
@@ -162,9 +168,9 @@ func (w *Writer) endGroup() error {
 	e.Off = w.written + int64(len(w.buf))
 	e.Rows = w.group.Rows()
 	from := len(w.buf)
-	w.bounds = w.group.AppendBounds(w.bounds, w.shapes)
 	w.buf, e.Before, e.Head = w.group.AppendTo(w.buf, e.Off, w.bind, compression.Method(w.o.Compression))
 	e.Len = len(w.buf) - from
+	w.bounds = w.group.AppendBounds(w.bounds, w.shapes, max(minBoundsBytes, e.Len/boundsRatio))
 	w.appendUnits(e)
 	w.group.Reset()
 	if len(w.buf) >= writeBytes {

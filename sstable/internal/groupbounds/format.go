@@ -4,7 +4,9 @@
 package groupbounds
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
@@ -24,7 +26,7 @@ import (
 //	                  values, 4 = a lower bound follows, 8 = an upper bound follows
 //	              bounds: of a Guid 16 bytes in its order; of a String u8 length and
 //	              at most 16 bytes; of Int32, Int64, Double, DateTime and Boolean
-//	              u64; a Binary has none
+//	              u64; a Binary has none, and other types can lack them too
 const (
 	// MaxColumns is the greatest number of columns with bounds.
 	MaxColumns = 256 // part of the file format
@@ -59,6 +61,7 @@ func AppendColumns(dst []byte, columns []Column) []byte {
 type Builder struct {
 	columns []columnBounds
 	entries [MaxColumns]uint16 // by column: one more than its index in columns; 0 if it is not there
+	rarest  []*columnBounds    // scratch of omit
 }
 
 // columnBounds are the bounds of one column in the group.
@@ -66,6 +69,8 @@ type columnBounds struct {
 	column int // index in the list of columns
 	rows   int
 	bounds valuebounds.Bounds
+	length int  // of bounds as they were last appended
+	omit   bool // append no bounds
 }
 
 // Reset forgets all columns.
@@ -83,13 +88,24 @@ func (b *Builder) Add(column int, t edm.Type, rows int, v *valuebounds.Bounds) {
 		c.bounds.Merge(t, v)
 		return
 	}
-	b.columns = append(b.columns, columnBounds{column, rows, *v})
+	b.columns = append(b.columns, columnBounds{column: column, rows: rows, bounds: *v})
 	b.entries[column] = uint16(len(b.columns))
 }
 
 // AppendTo appends the bounds of a group with the given number of rows without tombstones, whose
-// Timestamps are from first to last.
-func (b *Builder) AppendTo(dst []byte, columns []Column, rows int, first, last uint64) []byte {
+// Timestamps are from first to last. If that takes more than limit bytes, columns in few rows
+// get no bounds.
+func (b *Builder) AppendTo(dst []byte, columns []Column, rows int, first, last uint64, limit int) []byte {
+	from := len(dst)
+	dst = b.append(dst, columns, rows, first, last)
+	if n := len(dst) - from - limit; n > 0 {
+		b.omit(n)
+		dst = b.append(dst[:from], columns, rows, first, last)
+	}
+	return dst
+}
+
+func (b *Builder) append(dst []byte, columns []Column, rows int, first, last uint64) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(b.columns)))
 	dst = binary.LittleEndian.AppendUint64(dst, first)
 	dst = binary.LittleEndian.AppendUint64(dst, last)
@@ -98,6 +114,25 @@ func (b *Builder) AppendTo(dst []byte, columns []Column, rows int, first, last u
 		dst = c.appendTo(dst, columns[c.column].Type, c.rows == rows)
 	}
 	return dst
+}
+
+// omit omits the bounds of the columns in the fewest rows until they take n bytes less. Of columns
+// in as many rows, the last go first.
+func (b *Builder) omit(n int) {
+	b.rarest = b.rarest[:0]
+	for i := range b.columns {
+		b.rarest = append(b.rarest, &b.columns[i])
+	}
+	slices.SortFunc(b.rarest, func(x, y *columnBounds) int {
+		return cmp.Or(cmp.Compare(x.rows, y.rows), cmp.Compare(y.column, x.column))
+	})
+	for _, c := range b.rarest {
+		if n <= 0 {
+			return
+		}
+		c.omit = true
+		n -= c.length
+	}
 }
 
 func (c *columnBounds) appendTo(dst []byte, t edm.Type, all bool) []byte {
@@ -111,12 +146,16 @@ func (c *columnBounds) appendTo(dst []byte, t edm.Type, all bool) []byte {
 	if c.bounds.HasNaN() {
 		flags |= flagNaN
 	}
-	dst, lower, upper := c.bounds.AppendTo(dst, t)
-	if lower {
-		flags |= flagLower
-	}
-	if upper {
-		flags |= flagUpper
+	if !c.omit {
+		var lower, upper bool
+		dst, lower, upper = c.bounds.AppendTo(dst, t)
+		if lower {
+			flags |= flagLower
+		}
+		if upper {
+			flags |= flagUpper
+		}
+		c.length = len(dst) - at - 1
 	}
 	dst[at] = flags
 	return dst

@@ -6,8 +6,8 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 )
 
-// AppendBounds appends the bounds of the group. Call it before AppendTo.
-func (g *Builder) AppendBounds(dst []byte, shapes *Shapes) []byte {
+// AppendBounds appends the bounds of the group, about limit bytes at most. Call it after AppendTo.
+func (g *Builder) AppendBounds(dst []byte, shapes *Shapes, limit int) []byte {
 	g.bounds.Reset()
 	rows, first, last := 0, uint64(math.MaxInt64), uint64(0)
 	for row, s := range g.sectionOf {
@@ -17,7 +17,6 @@ func (g *Builder) AppendBounds(dst []byte, shapes *Shapes) []byte {
 		}
 	}
 	for _, s := range g.sections {
-		g.addWaiting(s)
 		for i, id := range s.shape.columns {
 			if id == groupbounds.MaxColumns {
 				continue
@@ -29,7 +28,7 @@ func (g *Builder) AppendBounds(dst []byte, shapes *Shapes) []byte {
 			g.bounds.Add(id, c.typ, s.rows, &c.bounds)
 		}
 	}
-	return g.bounds.AppendTo(dst, shapes.columns, rows, first, last)
+	return g.bounds.AppendTo(dst, shapes.columns, rows, first, last, limit)
 }
 
 // AppendColumns appends the list of columns with which the bounds section begins.
