@@ -77,6 +77,13 @@ func (s *snapshot) FoundDeleted(lower, upper []byte, n int) {
 	}
 }
 
+// Merged implements scan.Data.
+func (s *snapshot) Merged(runs, entities int) {
+	if s.db.tree.Merged(runs, entities) {
+		s.db.worker.Wake()
+	}
+}
+
 // FoundEmpty implements scan.Data.
 func (s *snapshot) FoundEmpty(lower, upper []byte) { s.db.log.FoundEmpty(lower, upper, s.seq) }
 

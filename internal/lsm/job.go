@@ -177,6 +177,9 @@ func (t *Tree) picker(v *Version, snapshots []uint64) *pick.Picker {
 		Recompress: t.o.CompactedCompression != t.o.Compression,
 		Dropped:    t.o.Dropped,
 		Deleted:    &t.deleted,
+		Merged:     &t.merged,
+
+		OutputLimit: t.o.OutputLimit,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -19,8 +20,10 @@ type Version struct {
 	runs runs.List
 	// overlap is the greatest number of runs that overlap at a key.
 	overlap int
-	maxSeq  uint64
-	refs    atomic.Int64
+	// mergeCost is pick.MergeCost(runs).
+	mergeCost int64
+	maxSeq    uint64
+	refs      atomic.Int64
 }
 
 // newVersion arranges ssts in runs. It does not add references to the files.
@@ -29,7 +32,7 @@ func newVersion(t *Tree, ssts []*runs.SST) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Version{tree: t, runs: list, overlap: list.Overlap()}
+	v := &Version{tree: t, runs: list, overlap: list.Overlap(), mergeCost: pick.MergeCost(list)}
 	for _, s := range ssts {
 		v.maxSeq = max(v.maxSeq, s.Meta.MaxSeq)
 	}

@@ -28,6 +28,9 @@ type Data interface {
 	// FoundEmpty is told that the query has passed tombstones, and no entity, in [lower, upper), which it
 	// must not keep. It is called for minEmptyRange tombstones and more, or minHole.
 	FoundEmpty(lower, upper []byte)
+	// Merged is told, when the query ends, that it had sources of files that overlap, how many more than one,
+	// and how many entities it has passed in walks.
+	Merged(files, entities int)
 	// Empty returns ranges of keys in which the data has no entity.
 	Empty() emptyrange.List
 	// Close is called once, when the cursor does not need the sources any more.
@@ -83,6 +86,7 @@ type state struct {
 	bytes      int  // of the rows returned, if the query has BudgetBytes
 	full       bool // bytes has reached BudgetBytes
 	tombstones int  // passed, and older versions
+	walked     int  // entities of walks
 	deleted    deletedRange
 	hole       hole
 }
@@ -341,6 +345,7 @@ func (c *Cursor) advance() bool {
 					c.deleted.end(c.data, c.q.Reverse)
 				}
 				c.pos = onNext
+				c.walked++
 				return true
 			}
 			if c.it.Index() >= len(c.win.mems) {
@@ -479,6 +484,9 @@ func (c *Cursor) Close() error {
 	s.rows.Release()
 	s.rows.c = nil
 	err := s.it.Close()
+	if n := len(s.sources.files); n > 1 {
+		s.data.Merged(n-1, s.walked)
+	}
 	s.data.Close()
 	s.reset()
 	states.Put(s)

@@ -60,6 +60,7 @@ func (d *told) FoundDeleted(lower, upper []byte, n int) {
 }
 
 func (d *told) FoundEmpty(_, _ []byte) {}
+func (d *told) Merged(_, _ int)        {}
 func (d *told) Empty() emptyrange.List { return emptyrange.List{} }
 func (d *told) Close()                 {}
 

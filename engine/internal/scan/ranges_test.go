@@ -140,6 +140,7 @@ type brokenData struct{ *broken }
 
 func (brokenData) FoundDeleted(_, _ []byte, _ int) {}
 func (brokenData) FoundEmpty(_, _ []byte)          {}
+func (brokenData) Merged(_, _ int)                 {}
 func (brokenData) Empty() emptyrange.List          { return emptyrange.List{} }
 func (brokenData) Close()                          {}
 

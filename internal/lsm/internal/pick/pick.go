@@ -17,6 +17,8 @@
 //	tier, full       a tier has TierRuns runs: compact it into the next tier
 //	tier, fullest    more than 14 runs above the bottom overlap, or more than 64 are there:
 //	                 compact the fullest
+//	merged           queries have spent more on merging runs than their compaction takes: compact
+//	                 the fullest tier, or into the bottom the only run above it
 //	compress         a move was not done, because a rewrite would compress the file in another way
 //
 // Garbage is the estimated size of obsolete versions. Entries above the bottom shadow older
@@ -42,6 +44,7 @@ package pick
 import (
 	"bytes"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/filesize"
@@ -110,6 +113,10 @@ type Picker struct {
 	Dropped func(table uint32) bool
 	// Deleted has the ranges that queries found deleted.
 	Deleted *keyrange.Deleted
+	// Merged is what queries have spent on merging runs: the bytes that compactions read in that time.
+	Merged *atomic.Int64
+	// OutputLimit returns how many bytes a compaction may write before it removes any.
+	OutputLimit func() int64
 
 	read bool // a file to know its tables: at most one for each pick
 }
@@ -118,7 +125,8 @@ type Picker struct {
 func (k *Picker) Pick() *Plan {
 	k.forgetFinished()
 	rules := []func() *Plan{
-		k.FilesOfDroppedTables, k.trivialMoves, k.overfullTier, k.deletedRange, k.tombstoneRange, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
+		k.FilesOfDroppedTables, k.trivialMoves, k.overfullTier, k.deletedRange, k.tombstoneRange, k.garbageRange, k.fullTier, k.fullestTier, k.mergedRuns,
+		k.compress,
 	}
 	for _, rule := range rules {
 		if p := rule(); p != nil {

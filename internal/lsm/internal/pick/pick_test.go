@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -120,7 +121,7 @@ func must(t *testing.T, err error) {
 }
 
 func parsePicker(t *testing.T, d *datadriven.TestData) *Picker {
-	dropped := make(map[uint32]bool)
+	dropped, space := make(map[uint32]bool), int64(math.MaxInt64)
 	k := &Picker{
 		Policy:    &Policy{},
 		NewRun:    func() uint64 { return 100 },
@@ -128,6 +129,9 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *Picker {
 		TierRuns:  4,
 		Dropped:   func(table uint32) bool { return dropped[table] },
 		Deleted:   new(keyrange.Deleted),
+		Merged:    new(atomic.Int64),
+
+		OutputLimit: func() int64 { return space },
 	}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
@@ -145,6 +149,10 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *Picker {
 			for range 4 {
 				k.Deleted.Add(pickKey(t, a.Vals[0]), pickKey(t, a.Vals[1]), 1<<20)
 			}
+		case "merged": // bytes
+			k.Merged.Store(int64(number(t, a.Vals[0])))
+		case "space":
+			space = int64(number(t, a.Vals[0]))
 		case "cursor":
 			k.Policy.cursor = pickKey(t, a.Vals[0])
 		default:

@@ -44,9 +44,9 @@ func (k *Picker) inputsOf(c tierCompaction) runs.List {
 }
 
 // tierRuns returns the number of runs of each tier above the bottom.
-func (k *Picker) tierRuns() []int {
+func tierRuns(l runs.List) []int {
 	var counts []int
-	for _, r := range k.Runs.Tiers() {
+	for _, r := range l.Tiers() {
 		for int(r.Tier) >= len(counts) {
 			counts = append(counts, 0)
 		}
@@ -60,7 +60,7 @@ func (k *Picker) overfullTier() *Plan {
 	if k.Runs.Backlog(k.Overlap) <= MaxTierRuns {
 		return nil
 	}
-	for _, n := range k.tierRuns() {
+	for _, n := range tierRuns(k.Runs) {
 		if n >= k.TierRuns+overfullRuns {
 			return k.fullTier()
 		}
@@ -72,7 +72,7 @@ func (k *Picker) overfullTier() *Plan {
 // while a tier compaction still adds to its output run, that run must not be an input of another
 // tier compaction.
 func (k *Picker) fullTier() *Plan {
-	for tier, n := range k.tierRuns() {
+	for tier, n := range tierRuns(k.Runs) {
 		for _, c := range k.Policy.tierCompactions {
 			if c.tier == uint32(tier) {
 				return k.continueTierCompaction(c)
@@ -92,14 +92,19 @@ func (k *Picker) fullestTier() *Plan {
 	if len(k.Runs.Tiers()) <= maxUpperRuns && (k.Overlap <= MaxTierRuns || k.Runs.Tiers().Overlap() <= MaxTierRuns) {
 		return nil
 	}
-	counts := k.tierRuns()
-	return k.startTierCompaction(uint32(slices.Index(counts, slices.Max(counts))))
+	return k.startTierCompaction(fullest(k.Runs))
+}
+
+// fullest returns the tier with the most runs, of several the uppermost one. There must be one.
+func fullest(l runs.List) uint32 {
+	counts := tierRuns(l)
+	return uint32(slices.Index(counts, slices.Max(counts)))
 }
 
 // Debt returns how many bytes compactions have to read before fewer runs overlap: those of the
 // tier that fullTier or fullestTier compacts, 0 if there is none.
 func (k *Picker) Debt() int64 {
-	counts := k.tierRuns()
+	counts := tierRuns(k.Runs)
 	tier := slices.IndexFunc(counts, func(n int) bool { return n >= k.TierRuns })
 	if tier < 0 && k.Overlap > MaxTierRuns {
 		tier = slices.Index(counts, slices.Max(counts))

@@ -1,0 +1,49 @@
+package pick
+
+import "github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
+
+// minMergeCost is the least that MergeCost returns: queries take some milliseconds for it, as the syncs of
+// a compaction do.
+const minMergeCost = 4 << 20
+
+// MergeCost returns how many bytes the compactions of mergedRuns read until queries have to merge fewer
+// runs, 0 if there is nothing to compact.
+func MergeCost(l runs.List) int64 {
+	tiers := l.Tiers()
+	if len(tiers) > 1 {
+		return max(minMergeCost, l.Tier(fullest(l)).Bytes())
+	}
+	bottom := int64(0)
+	for _, s := range l.Bottom().SSTs {
+		if tiers.Overlaps(s) {
+			bottom += s.Bytes
+		}
+	}
+	if bottom == 0 {
+		return 0
+	}
+	return max(minMergeCost, tiers.Bytes()+bottom)
+}
+
+// mergedRuns compacts runs on whose merging queries have spent more than their compaction takes: those
+// of the fullest tier, as fullestTier does, or if there is one run above the bottom, one range after the
+// other into the bottom.
+func (k *Picker) mergedRuns() *Plan {
+	cost := MergeCost(k.Runs)
+	if cost == 0 || k.Merged.Load() < cost || k.OutputLimit() < cost {
+		return nil
+	}
+	if len(k.Runs.Tiers()) > 1 {
+		k.Merged.Add(-cost)
+		return k.startTierCompaction(fullest(k.Runs))
+	}
+	rs := k.ranges()
+	for i := range rs {
+		if rs[i].Above > 0 {
+			k.Merged.Add(-rs[i].Bottom - rs[i].Above)
+			return k.intoBottom("merged", rs, i, i+1)
+		}
+	}
+	k.Merged.Store(0)
+	return nil
+}
