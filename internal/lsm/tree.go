@@ -144,7 +144,7 @@ const (
 // reports whether queries have now spent as much on that as a compaction of these runs takes.
 func (t *Tree) Merged(runs, entities int) (due bool) {
 	v := t.current.Load()
-	if v == nil || v.mergeCost == 0 {
+	if v == nil {
 		return false
 	}
 	n := int64(runs) * (mergedRun + mergedEntity*int64(entities))

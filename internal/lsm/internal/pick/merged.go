@@ -44,6 +44,5 @@ func (k *Picker) mergedRuns() *Plan {
 			return k.intoBottom("merged", rs, i, i+1)
 		}
 	}
-	k.Merged.Store(0)
 	return nil
 }
