@@ -38,9 +38,9 @@ func TestQueriesMergeRuns(t *testing.T) {
 		{"all entities", mixed, false, whole, []after{{26, 3}, {27, 1}}},
 		{"all entities, the oldest in the bottom", mixed, true, whole, []after{{26, 3}, {27, 2}, {77, 2}, {95, 1}}},
 		{"an entity", mixed, false, store.Query{Limit: 1}, []after{{7700, 3}, {8100, 1}}},
-		{"few entities by columns", mixed, false, store.Query{Filter: filter.MustParse("N eq 7L")}, []after{{1000, 3}}},
-		{"runs that hardly overlap", border, false, whole, []after{{200, 2}}},
-		{"runs apart", func(i int) int { return i }, false, whole, []after{{200, 1}}},
+		{"few entities by columns", mixed, false, store.Query{Filter: filter.MustParse("N eq 7L")}, []after{{100, 3}}},
+		{"runs that hardly overlap", border, false, whole, []after{{40, 2}}},
+		{"runs apart", func(i int) int { return i }, false, whole, []after{{40, 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -141,7 +141,7 @@ const (
 )
 
 // Merged tells t that a query has merged some runs with another one, and how many entities it has passed. It
-// reports whether queries have now spent as much on that as a compaction of these runs takes.
+// reports whether queries have spent as much on that, with this one, as a compaction of these runs takes.
 func (t *Tree) Merged(runs, entities int) (due bool) {
 	v := t.current.Load()
 	if v == nil {
