@@ -31,9 +31,10 @@ func NewBody(b *Budget) Body { return Body{budget: b} }
 var bodyPool = sync.Pool{New: func() any { return new([]byte) }}
 
 // Read reads the body from src, of the request that w answers. size is the length that the client
-// announced, at most MaxBodyBytes. Memory is allocated as the body arrives, not by size, which
-// costs a client nothing. The error is problem.ErrBusy without memory, an *http.MaxBytesError for
-// more than MaxBodyBytes, or that of src. Call it once until Free.
+// announced, at most MaxBodyBytes; the body can be longer if a handler before this one has
+// replaced it. Memory is allocated as the body arrives, not by size, which costs a client nothing.
+// The error is problem.ErrBusy without memory, an *http.MaxBytesError for more than MaxBodyBytes,
+// or that of src. Call it once until Free.
 func (b *Body) Read(w http.ResponseWriter, src io.ReadCloser, size int64) error {
 	b.owner = bodyPool.Get().(*[]byte)
 	b.Bytes, *b.owner = *b.owner, nil
@@ -46,6 +47,9 @@ func (b *Body) fill(w http.ResponseWriter, src io.ReadCloser, size int64) error 
 	// Made here, and not by the caller, it is not allocated.
 	limited := http.MaxBytesReader(w, src, MaxBodyBytes)
 	for {
+		if int64(len(b.Bytes)) > size {
+			size = MaxBodyBytes
+		}
 		if len(b.Bytes) == cap(b.Bytes) {
 			if err := b.grow(min(int(size), max(firstBodyBytes, 4*len(b.Bytes)))); err != nil {
 				return err
