@@ -332,6 +332,7 @@ func (x *exchange) appendInserted(w *batch.Writer, o *batchOp, e *edm.Entity, re
 
 // runQuery is a batch of one operation that reads an entity or runs a query.
 func (x *exchange) runQuery(o *batchOp) error {
+	outer := x.command
 	err := x.execute(o)
 	if err == nil {
 		content := x.out.Take()
@@ -349,6 +350,8 @@ func (x *exchange) runQuery(o *batchOp) error {
 	}
 	failed := problem.Of(err)
 	if failed == problem.ErrBusy || failed.Status >= http.StatusInternalServerError && failed.Cause != nil {
+		outer.target.Table = o.target.Table // for the event
+		x.command = outer                   // the response is that of the batch
 		return failed
 	}
 	x.event.Code, x.event.Returned = failed.Code, 0

@@ -165,6 +165,13 @@ func TestStoreCannotBeReached(t *testing.T) {
 					headers = headers[:4]
 				}
 				check(r.operation+" "+r.method, c.signed(r.method, r.path, r.body, headers...))
+				if r.path == batch { // the response is in the form of the batch, whatever it contains
+					headers[1] = "multipart/mixed"
+					kind := c.signed(r.method, r.path, r.body, headers...).Header.Get("Content-Type")
+					if !strings.HasPrefix(kind, "application/json;odata=minimalmetadata;") {
+						t.Errorf("%s: a batch that does not name JSON, %q: got %q", f.name, r.body, kind)
+					}
+				}
 			}
 			if rows == 0 {
 				check("signature of a policy", c.send("GET", "/acct/People()?"+sas, ""))
