@@ -68,7 +68,6 @@ type Grant struct {
 	permissions   string
 	resourceTypes string
 	table         string // folded
-	version       string
 	bounds        Range
 }
 
@@ -146,10 +145,6 @@ func (g *Grant) Restrict(e *filter.Expr) *filter.Expr {
 	}
 	return filter.And(e, filter.Keys(filter.Bound{Kind: filter.BeforeRow, Key: r.Start}, to))
 }
-
-// Version returns the version (sv) of a shared access signature, or "" if the request
-// had none.
-func (g *Grant) Version() string { return g.version }
 
 // Range is a range of keys in the order of edm.Key.Compare. Both bounds are inclusive.
 type Range struct {

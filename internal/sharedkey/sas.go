@@ -195,7 +195,7 @@ func (v *Verifier) completeFromPolicy(ctx context.Context, account string, p *pa
 
 // grant returns the permissions of the token.
 func (p *parameters) grant() (Grant, error) {
-	g := Grant{kind: byAccountSAS, permissions: p.values[fieldPermissions], version: p.values[fieldVersion]}
+	g := Grant{kind: byAccountSAS, permissions: p.values[fieldPermissions]}
 	if p.isAccount() {
 		if !strings.Contains(p.values[fieldServices], "t") {
 			return Grant{}, refusedService

@@ -56,12 +56,8 @@ func TestKnownSAS(t *testing.T) {
 			}
 			r := request("GET", "/T", query)
 			r.TLS = true
-			g, err := verify(verifier(t), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if g.Version() != values.Get("sv") {
-				t.Errorf("version %q, want %q", g.Version(), values.Get("sv"))
+			if _, err := verify(verifier(t), r); err != nil {
+				t.Error(err)
 			}
 		})
 	}
