@@ -29,7 +29,7 @@ func Preflight(rules []Rule, h http.Header) ([]Field, error) {
 		return nil, ErrHeader
 	}
 	headers := h["Access-Control-Request-Headers"]
-	rule := matchPreflight(rules, origin[0], method[0], headers)
+	rule := match(rules, origin[0], method[0], headers)
 	if rule == nil {
 		return nil, ErrNoRule
 	}
@@ -58,7 +58,7 @@ func Fields(rules []Rule, r *http.Request, h http.Header) []Field {
 	}
 	var fields []Field
 	allowed := ""
-	rule := match(rules, origin, r.Method)
+	rule := match(rules, origin, r.Method, nil)
 	if rule != nil {
 		allowed = rule.origin(origin)
 	}

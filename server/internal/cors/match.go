@@ -7,19 +7,9 @@ import (
 )
 
 // match returns the first rule that allows a request of this method from this origin, nil
-// if there is none.
-func match(rules []Rule, origin, method string) *Rule {
-	for i := range rules {
-		if rules[i].allows(origin, method) {
-			return &rules[i]
-		}
-	}
-	return nil
-}
-
-// matchPreflight is match for a preflight: the rule must also allow all headers in the
-// lists of Access-Control-Request-Headers.
-func matchPreflight(rules []Rule, origin, method string, headers []string) *Rule {
+// if there is none. For a preflight the rule must also allow all headers in the lists of
+// Access-Control-Request-Headers.
+func match(rules []Rule, origin, method string, headers []string) *Rule {
 	for i := range rules {
 		if rules[i].allows(origin, method) && rules[i].allowsHeaders(headers) {
 			return &rules[i]

@@ -55,13 +55,13 @@ func TestMatch(t *testing.T) {
 				}
 				return &rules[i]
 			}
-			if got := match(rules, c.origin, c.method); got != at(c.actual) {
-				t.Errorf("match(%q, %q): got %+v, want rule %d", c.origin, c.method, got, c.actual)
+			if got := match(rules, c.origin, c.method, nil); got != at(c.actual) {
+				t.Errorf("match(%q, %q, nil): got %+v, want rule %d", c.origin, c.method, got, c.actual)
 			} else if got != nil && got.origin(c.origin) != c.allowed {
 				t.Errorf("rule %d for %q: got origin %q, want %q", c.actual, c.origin, got.origin(c.origin), c.allowed)
 			}
-			if got := matchPreflight(rules, c.origin, c.method, c.headers); got != at(c.preflight) {
-				t.Errorf("matchPreflight(%q, %q, %q): got %+v, want rule %d", c.origin, c.method, c.headers, got, c.preflight)
+			if got := match(rules, c.origin, c.method, c.headers); got != at(c.preflight) {
+				t.Errorf("match(%q, %q, %q): got %+v, want rule %d", c.origin, c.method, c.headers, got, c.preflight)
 			}
 		})
 	}
