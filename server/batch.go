@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/odata/batch"
@@ -272,9 +270,9 @@ func appendPreference(header []batch.Field, p request.Preference) []batch.Field 
 func (x *exchange) beginBatch(changeset bool) *batch.Writer {
 	inner := ""
 	if changeset {
-		inner = uuid.NewString()
+		inner = nextID(x.ids)
 	}
-	outer := uuid.NewString()
+	outer := nextID(x.ids)
 	x.setODataHead()
 	x.set("Content-Type", batch.ContentType(outer))
 	return batch.NewWriter(x.out.Buf[:0], outer, inner)

@@ -64,7 +64,11 @@ func (x *exchange) send(status int, contentType string) error {
 	x.set("Content-Length", strconv.Itoa(x.out.Len()))
 	x.allowOrigin()
 	x.w.WriteHeader(status)
-	return x.noteSendError(x.out.Send(x.w))
+	// The client is gone if this fails, and cannot be sent a failure.
+	if err := x.out.Send(x.w); err != nil && x.event.Err == nil {
+		x.event.Err = err
+	}
+	return nil
 }
 
 // sendEmpty sends a response without a body.
@@ -73,15 +77,6 @@ func (x *exchange) sendEmpty(status int) error {
 	x.set("Content-Length", "0")
 	x.allowOrigin()
 	x.w.WriteHeader(status)
-	return nil
-}
-
-// noteSendError records in the event that the response could not be sent. It returns
-// nil, since the client is gone and cannot be sent a failure.
-func (x *exchange) noteSendError(err error) error {
-	if x.event.Err == nil {
-		x.event.Err = err
-	}
 	return nil
 }
 
