@@ -112,8 +112,7 @@ func appendUnits(dst []byte, r rune) []byte {
 }
 
 func appendUnit(dst []byte, u uint16) []byte {
-	const hex = "0123456789abcdef"
-	return append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+	return append(dst, '\\', 'u', lowerHex[u>>12], lowerHex[u>>8&15], lowerHex[u>>4&15], lowerHex[u&15])
 }
 
 // quoteTail escapes dst[from:], which is UTF-8, and appends the closing quote.
