@@ -128,17 +128,13 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Root+loginPage+"?"+next.Encode(), http.StatusSeeOther)
 		return
 	}
-	h.pages.render(w, r, http.StatusOK, &data)
+	h.pages.render(w, r, http.StatusOK, name, &data)
 }
 
 func (p *pages) assetPath() string { return Root + "assets/" + p.tag + "/" }
 
 // render sends a page.
-func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, data any) {
-	name := errorPage
-	if page, ok := data.(*Page); ok {
-		name = page.Name
-	}
+func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	var b bytes.Buffer
 	if err := p.byName[name].ExecuteTemplate(&b, "layout.html", data); err != nil {
 		http.Error(w, "the page cannot be shown", http.StatusInternalServerError)
@@ -149,7 +145,7 @@ func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, data 
 
 // serveError sends the page of an error.
 func (p *pages) serveError(w http.ResponseWriter, r *http.Request, status int, message string) {
-	p.render(w, r, status, &errorData{Page{Name: errorPage, Version: p.version, Assets: p.assetPath()}, status, message})
+	p.render(w, r, status, errorPage, &errorData{Page{Name: errorPage, Version: p.version, Assets: p.assetPath()}, status, message})
 }
 
 // errorData is the data of the page of an error.
