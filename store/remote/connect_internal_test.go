@@ -28,7 +28,7 @@ func TestProxyRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		s.transport.(*transport).Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
+		s.transport.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
 		if _, err = s.Apply(t.Context(), "People", insert); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) {
 			t.Errorf("proxy %s: %v, want ErrUnavailable", proxy, err)
 		}

@@ -60,7 +60,7 @@ type Store struct {
 	endpoint  Endpoint
 	options   Options
 	service   *aztables.ServiceClient
-	transport policy.Transporter
+	transport *transport
 	boundary  string // of batches
 	answered  atomic.Bool
 	closed    atomic.Bool
@@ -403,7 +403,7 @@ func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
 		s.writing.Lock()
 		defer s.writing.Unlock()
-		s.transport.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		s.transport.CloseIdleConnections()
 	}
 	return nil
 }

@@ -97,21 +97,23 @@ func (w *wire) Do(req *policy.Request) (*http.Response, error) {
 const maxReply = 64 << 20
 
 // transport sends requests by HTTP.
-type transport struct{ http.Transport }
+type transport struct {
+	http.Transport
+	token string // of TokenHeader, "" for none
+}
 
-func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error), token string) policy.Transporter {
+// TokenHeader is the header of the token in Options.
+const TokenHeader = "X-Tablerock-Token"
+
+func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error), token string) *transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	t := &transport{http.Transport{
+	return &transport{token: token, Transport: http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
 	}}
-	if token != "" {
-		return &withToken{t, token}
-	}
-	return t
 }
 
 // Do sends a request and does not follow redirections, which would send credentials to
@@ -120,6 +122,9 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	if x == nil {
 		x = &exchange{}
+	}
+	if t.token != "" {
+		r.Header.Set(TokenHeader, t.token)
 	}
 	x.state, x.wrong, x.status = unsent, "", 0
 	x.sent.Store(false)
@@ -167,21 +172,6 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &limited{resp.Body, maxReply}
 	return resp, nil
-}
-
-// withToken adds a token for a listener of this machine.
-type withToken struct {
-	*transport
-	token string
-}
-
-// TokenHeader is the header of the token in Options.
-const TokenHeader = "X-Tablerock-Token"
-
-// Do sends a request with the token.
-func (t *withToken) Do(r *http.Request) (*http.Response, error) {
-	r.Header.Set(TokenHeader, t.token)
-	return t.transport.Do(r)
 }
 
 var errReplyTooLong = fmt.Errorf("the body of a response has more than %d bytes", maxReply)

@@ -35,7 +35,7 @@ func TestCutOverTLS(t *testing.T) {
 		}
 		defer s.Close()
 		config := &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
-		s.transport.(*transport).TLSClientConfig = config
+		s.transport.TLSClientConfig = config
 		insert := store.Insert(edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}})
 		for range 2 {
 			if _, err := s.Apply(context.Background(), "People", insert); !errors.Is(err, store.ErrOutcomeUnknown) || errors.Is(err, store.ErrUnavailable) {
