@@ -47,6 +47,10 @@ var formats = map[string]string{
 	"json": "application/json", "verbosejson": "application/json;odata=verbose", "atom": "application/atom+xml", "xml": "application/xml",
 }
 
+// maxAcceptBytes is more than any client has in Accept. What follows is ignored: each operation
+// of a batch can have 64 KiB.
+const maxAcceptBytes = 1 << 10
+
 // LevelOf returns the level of $format or, if that is empty, of Accept: the level of the
 // first JSON media type that names one, else minimal if any accepts JSON. An empty Accept
 // is minimal. The error is one of those above.
@@ -62,20 +66,21 @@ func LevelOf(format string, accept []string) (odata.Level, error) {
 	}
 	found := false
 	var refusal error = ErrUnsupported
-	for _, item := range strings.Split(strings.Join(accept, ","), ",") {
+	text := strings.Join(accept, ",")
+	for item := range strings.SplitSeq(text[:min(len(text), maxAcceptBytes)], ",") {
 		kind, params, err := mime.ParseMediaType(item)
 		switch {
 		case strings.TrimSpace(item) == "":
 			found = true
 		case err != nil:
 		case kind == "application/json":
-			text, ok := params["odata"]
-			text = strings.ToLower(text)
-			level, known := levelNames[text]
+			name, ok := params["odata"]
+			name = strings.ToLower(name)
+			level, known := levelNames[name]
 			switch {
 			case known:
 				return level, nil
-			case ok && text == "verbose":
+			case ok && name == "verbose":
 				refusal = ErrVerbose
 			case !ok:
 				found = true

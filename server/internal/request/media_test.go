@@ -2,6 +2,7 @@ package request
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -29,10 +30,12 @@ func TestLevelOf(t *testing.T) {
 		{[]string{"text/plain"}, odata.None, ErrUnsupported},
 		{[]string{"application/json;odata=some"}, odata.None, ErrUnsupported},
 		{[]string{";;;"}, odata.None, ErrUnsupported},
+		{[]string{strings.Repeat("a/bc,", (maxAcceptBytes-len("application/json"))/5) + "application/json"}, odata.Minimal, nil},
+		{[]string{strings.Repeat("a/bc,", maxAcceptBytes/5+1) + "application/json"}, odata.None, ErrUnsupported},
 	} {
 		got, err := LevelOf("", c.accept)
 		if err == nil && got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("LevelOf(%q) = %v, %v, want %v, %v", c.accept, got, err, c.want, c.err)
+			t.Errorf("LevelOf(%.100q) = %v, %v, want %v, %v", c.accept, got, err, c.want, c.err)
 		}
 	}
 }

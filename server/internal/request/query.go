@@ -40,8 +40,8 @@ func Timeout(query url.Values) (time.Duration, error) {
 // in newer releases.
 const maxParameters = 10_000
 
-// manyParameters is how many parameters a query has whose unknown ones are dropped. A parameter
-// of three bytes occupies 100, for as long as the request, or its batch, takes.
+// manyParameters is how many parameters a query can have before its unknown ones are dropped. A
+// parameter of three bytes occupies 100, for as long as the request, or its batch, takes.
 const manyParameters = 64
 
 // ParseQuery parses the query of a URL. Unlike url.ParseQuery it accepts semicolons in
@@ -55,17 +55,22 @@ func ParseQuery(raw string) (url.Values, error) {
 	if n > maxParameters {
 		return nil, ErrQuery
 	}
-	query, err := url.ParseQuery(strings.ReplaceAll(raw, ";", "%3B"))
-	if err != nil {
-		return nil, ErrQuery
-	}
-	for name := range query {
-		if strings.Contains(name, ";") {
+	query := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil || strings.Contains(name, ";") {
 			return nil, ErrQuery
 		}
-	}
-	if n > manyParameters {
-		query = known(query)
+		if value, err = url.QueryUnescape(value); err != nil {
+			return nil, ErrQuery
+		}
+		if n <= manyParameters || isKnown(name) && len(query[name]) < 2 {
+			query[name] = append(query[name], value)
+		}
 	}
 	return query, nil
 }
@@ -73,14 +78,7 @@ func ParseQuery(raw string) (url.Values, error) {
 // parameters are those of the protocol, beside the options that begin with "$".
 var parameters = []string{"api-version", "comp", "NextPartitionKey", "NextRowKey", "NextTableName", "restype", "sv", "timeout"}
 
-// known returns the options and parameters in query, with at most two values of each: the
-// second one tells that it is repeated.
-func known(query url.Values) url.Values {
-	kept := make(url.Values)
-	for name, values := range query {
-		if strings.HasPrefix(name, "$") || slices.Contains(parameters, name) {
-			kept[name] = slices.Clone(values[:min(len(values), 2)])
-		}
-	}
-	return kept
+// isKnown reports whether name is one of parameters or begins like an option.
+func isKnown(name string) bool {
+	return strings.HasPrefix(name, "$") || slices.Contains(parameters, name)
 }
