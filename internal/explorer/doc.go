@@ -50,7 +50,7 @@
 //	POST api/tables/delete  {account, table, typed}               {}    typed repeats the name
 //	POST api/tables/clear   {account, table, typed}               {job: ID}
 //
-// Entities. A page ends after top rows (default 100, at most 1,000), at 4 MiB of values, or
+// Entities. A page ends after top rows (default 100, at most 1,000), at about 4 MiB of JSON, or
 // when about 2 s have passed; next is the token of the following page, "" at the end, and a
 // page can be empty with a next. Cells longer than cell bytes (default 1,024, 0: all) are
 // cut. pk and rk start at the first entity with this key or a greater one. count counts for

@@ -188,11 +188,14 @@ func (x *exchange) entities() (any, error) {
 		index[name] = i
 	}
 	q.Limit, q.BudgetBytes = int(top)+1, maxPageBytes // one row more tells whether there is a rest
+	bytes := 0
 	s, err := x.h.read(x.r.Context(), a.Store, table, q, sliceTime, func(row edm.Row) bool {
-		if len(page.Rows) == int(top) {
+		if len(page.Rows) == int(top) || bytes > maxPageBytes {
 			return false
 		}
-		page.add(entityOf(row, int(cell)), index)
+		e := entityOf(row, int(cell))
+		page.add(e, index)
+		bytes += e.bytes()
 		return true
 	})
 	page.Next, page.Examined, page.Ms = tokenOf(s.next), s.examined, milliseconds(s.took)

@@ -3,8 +3,11 @@ package explorer_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -68,6 +71,43 @@ func TestLateFirstRow(t *testing.T) {
 				t.Errorf("the page has %d rows and the next token %q", len(page.Rows), page.Next)
 			}
 		})
+	}
+}
+
+// TestPageOfManyProperties requires that the JSON of a page is limited, although small values take
+// a few bytes of a row and fifty of its JSON.
+func TestPageOfManyProperties(t *testing.T) {
+	s := newSite(t)
+	s.fill("Wide", 0, 0)
+	const rows = 600
+	ops := make([]store.Op, rows)
+	for i := range ops {
+		e := edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprintf("%04d", i)}}
+		for j := range edm.MaxProperties {
+			e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprintf("p%d", j), Value: edm.Boolean(true)})
+		}
+		ops[i] = store.Insert(e)
+	}
+	for batch := range slices.Chunk(ops, edm.MaxBatchOps) {
+		if _, err := s.db.Apply(t.Context(), "Wide", batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := s.owner()
+	got := 0
+	for next := ""; ; {
+		response, text := b.send(http.MethodGet, "/ui/api/entities?a=first&t=Wide&top=1000&next="+next, "", "Cookie", b.cookie)
+		var page explorer.EntityPage
+		if err := json.Unmarshal([]byte(text), &page); err != nil || response.StatusCode != http.StatusOK || len(text) > 5<<20 {
+			t.Fatalf("%s, %d bytes of JSON, %v", response.Status, len(text), err)
+		}
+		got += len(page.Rows)
+		if next = page.Next; next == "" {
+			break
+		}
+	}
+	if got != rows {
+		t.Errorf("the pages have %d rows, want %d", got, rows)
 	}
 }
 

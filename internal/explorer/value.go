@@ -30,6 +30,16 @@ func entityOf(row edm.Row, cell int) Entity {
 	return e
 }
 
+// bytes returns about how long the JSON of e is.
+func (e *Entity) bytes() int {
+	const perProperty = 64 // the names of the members, and the type
+	n := len(e.PartitionKey) + len(e.RowKey)
+	for i := range e.Properties {
+		n += perProperty + len(e.Properties[i].Name) + len(e.Properties[i].Value)
+	}
+	return n
+}
+
 func propertyOf(name string, v edm.Value, cell int) Property {
 	p := Property{Name: name, Type: v.Type().String()}
 	if n := len(v.Bytes()); cell > 0 && n > cell && v.Type() != edm.TypeGuid {
