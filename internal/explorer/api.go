@@ -101,7 +101,7 @@ type Failure struct {
 	Path     []int   `json:"path,omitempty"`     // of the Condition that is not valid: indexes of items
 	Property string  `json:"property,omitempty"` // the property or key that is not valid
 	Detail   string  `json:"detail,omitempty"`   // what is wrong with it: the messages of the protocol seldom say it
-	Theirs   *Entity `json:"theirs"`             // for 412
+	Theirs   *Entity `json:"theirs"`             // for 412 of api/entity
 }
 
 // Condition is a filter as a tree.

@@ -263,6 +263,13 @@ func TestConflict(t *testing.T) {
 			t.Errorf("%s: the failure is %+v", op, f)
 		}
 	}
+	// The stored entities of 1,000 operations could be a gigabyte.
+	var batch struct{ Results []explorer.Failure }
+	ops := []object{{"op": "merge", "etag": first.ETag, "entity": explorer.Entity{PartitionKey: "p0", RowKey: "0000"}}}
+	b.want(http.StatusOK, &batch, "batch", object{"account": "first", "table": "Tab", "ops": ops})
+	if f := batch.Results[0]; f.Code != "UpdateConditionNotSatisfied" || f.Theirs != nil {
+		t.Errorf("in a batch: the failure is %+v", f)
+	}
 	b.want(http.StatusBadRequest, nil, "entity", change("merge", "", "8"))
 	b.want(http.StatusConflict, nil, "entity", change("insert", "", "8"))
 	b.want(http.StatusOK, nil, "entity", change("delete", w.ETag, ""))

@@ -64,8 +64,9 @@
 //
 // The op is insert, merge, replace, delete, or with a missing entity allowed insertOrMerge,
 // insertOrReplace. An etag "*" matches any version. If the ETag differs, the status is 412
-// and Failure.theirs has the stored entity, null if it was deleted. A batch has up to 1,000
-// operations; those of one partition are transactions of at most 100, all or none of them.
+// and, except in a batch, Failure.theirs has the stored entity, null if it was deleted. A batch
+// has up to 1,000 operations; those of one partition are transactions of at most 100, all or
+// none of them.
 //
 // Queries. POST because texts can be long; nothing is changed.
 //

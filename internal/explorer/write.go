@@ -212,7 +212,6 @@ func (b *batch) apply(t *transaction) {
 	at := -1
 	if op := (*store.OpError)(nil); errors.As(err, &op) && op.Index < len(t.ops) {
 		at = op.Index
-		err = b.x.conflict(b.a, b.table, t.ops[at].Entity.Key, err)
 	}
 	for n, i := range t.index {
 		if at < 0 || n == at {
