@@ -50,7 +50,7 @@ type exchange struct {
 
 	values []string // of headers; net/http reads them after the response is sent
 	event  Event
-	left   error // the client disconnected in the body, nil if it did not
+	left   error // set if the client disconnected before its whole body was read
 }
 
 // reused is the memory that an exchange keeps from one request to the next.

@@ -100,7 +100,7 @@ type account struct {
 	store      store.Store
 	properties *metadata.PropertyCache
 	// budgetBytes is the Query.BudgetBytes of a page: memory.MaxPageBytes for a store that reads
-	// ahead. For others it is 0, because to measure rows is 6 % of the CPU of a page, which
+	// ahead. For others it is 0, because measuring rows takes 6 % of the CPU of a page, which
 	// ends at memory.MaxPageBytes without it.
 	budgetBytes int
 }

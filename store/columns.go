@@ -18,8 +18,9 @@ type ColumnCursor interface {
 	Cursor
 	// NextColumns advances over the next rows of the result, as many calls of Next would,
 	// and returns them. They are valid until the next call of Next, NextColumns or Close.
-	// It returns nil without a move if Next has to be called for the next row: the rows
-	// do not lie in columns, or there are no more. There is no current Row after it.
+	// It returns nil, and does not advance, if the next row is not stored in columns, so
+	// that only Next returns it, or if there are no more rows. There is no current Row
+	// after it.
 	NextColumns() Columns
 }
 
@@ -44,8 +45,8 @@ type Columns interface {
 	AppendWords(dst []uint64, property int) []uint64
 	// AppendBytes appends the values of a custom property in all rows to dst, as
 	// edm.Value.Bytes returns them. The type must be String, Binary or Guid. The bytes
-	// are valid as long as the rows, and must not be changed. They may have to be read
-	// first: an error is that of the read, returns dst, and ends the cursor, whose Err
-	// returns it too.
+	// are valid as long as the rows, and must not be changed. It may read them
+	// first. If that fails, it returns dst and the error, and ends the cursor, whose Err
+	// returns the error too.
 	AppendBytes(dst [][]byte, property int) ([][]byte, error)
 }

@@ -32,8 +32,9 @@ func (s *Server) Snapshot() *Snapshot {
 // begin to count again. It calls t.Fatalf if it fails.
 //
 // It waits for the requests under way, whose clients must read the responses, and later
-// requests wait for it, so none sees or changes a mixture of two states. Do not call it from the function of WithObserver, and do
-// not use Store meanwhile. A cursor of Store that is open continues in the old state.
+// requests wait for it, so none sees or changes a mixture of two states. Do not call it from the
+// function of WithObserver, and do not use Store meanwhile. An open cursor of Store continues in
+// the old state.
 //
 // Reset reads no entity but those in the log, at most 256 KiB, so its time does not depend
 // on how many there are. Soon after the first Reset to a snapshot, its log is empty.

@@ -38,7 +38,7 @@
 // Paths are relative to /ui/. Bodies are JSON. Query parameters are a (account), t (table),
 // filter, select (names with commas). A failure has a 4xx or 5xx status and the body Failure;
 // its code and message are those of the Table protocol where it has one; where a property or
-// a key is not valid, property names it, and detail says what it has to be. 401 means that
+// a key is not valid, property names it, and detail says what it must be. 401 means that
 // there is no session. A session by a shared access signature gets 403 for what the
 // signature does not allow.
 //

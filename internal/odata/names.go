@@ -43,7 +43,8 @@ func (p *parser) search(name []byte) int {
 	return -1
 }
 
-// keyValue returns the value of m, which holds a key. It scans a scalar that was skipped again: another Timestamp, or metadata.
+// keyValue returns the value of m, which holds a key. The parser skips the values of Timestamp and
+// of metadata: if m is one of these, keyValue scans the value, unless it is an object or array.
 func (p *parser) keyValue(m *member) token {
 	if m.value.kind != tokenSkipped {
 		return m.value

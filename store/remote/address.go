@@ -59,18 +59,18 @@ var plainRefusals = [][]byte{
 	[]byte("Client sent an HTTP request to an HTTPS server"), []byte("plain HTTP request was sent to HTTPS port"), []byte("speaking plain HTTP to an SSL-enabled"),
 }
 
-// needsTLS reports whether a response to a request without TLS says that the server expects it. It
-// reads the begin of the body at once: such a server can reset the connection, and a
-// body that ends by an error is lost.
+// needsTLS reports whether a response to a request without TLS says that the server expects TLS.
+// It reads the first bytes of the body at once, because such a server can reset the connection
+// and the rest of the body is then lost.
 func needsTLS(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusBadRequest {
 		return false
 	}
 	body := resp.Body
-	begin, _ := io.ReadAll(io.LimitReader(body, 1<<10)) // body returns the error again
+	start, _ := io.ReadAll(io.LimitReader(body, 1<<10)) // body returns the error again
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(begin), body), body}
-	return slices.ContainsFunc(plainRefusals, func(text []byte) bool { return bytes.Contains(begin, text) })
+	}{io.MultiReader(bytes.NewReader(start), body), body}
+	return slices.ContainsFunc(plainRefusals, func(text []byte) bool { return bytes.Contains(start, text) })
 }

@@ -16,7 +16,7 @@ const (
 	// maxPropertyAge is how long properties are used. Requests read them again before.
 	maxPropertyAge = 25 * time.Second
 	// refreshPropertyAge is the age at which one request reads the properties again, while
-	// others use those that there are.
+	// others use the old ones.
 	refreshPropertyAge = 10 * time.Second
 	// propertyRetry is the time after a failed read until the next one, so that requests do
 	// not wait one after the other for a store that cannot be reached.

@@ -40,7 +40,7 @@ func Valid(text []byte) bool {
 func escape(text []byte) int {
 	switch first := codeUnit(text); {
 	case !utf16.IsSurrogate(first):
-		return 2 // the digits of another code unit are as good as text
+		return 2 // digits after \u are checked like text
 	case utf16.DecodeRune(first, codeUnit(text[6:])) == utf8.RuneError:
 		return 0
 	}
