@@ -30,19 +30,6 @@ const (
 // String returns the URL, which has no secret.
 func (e Endpoint) String() string { return e.URL }
 
-// Signed returns how the endpoint signs requests, for messages.
-func (e Endpoint) Signed() string {
-	switch {
-	case e.Key != "":
-		return "account key"
-	case e.SAS != "":
-		return "SAS"
-	case e.Entra:
-		return "Entra ID"
-	}
-	return "no credential"
-}
-
 // ParseURL returns the endpoint of a URL. A query is its shared access signature. The
 // development account on this machine gets its published key. No error contains a secret.
 func ParseURL(text string) (Endpoint, error) {
