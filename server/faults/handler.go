@@ -265,7 +265,7 @@ func createdTable(r *http.Request) (*http.Request, string) {
 		rest = failingReader{err}
 	}
 	copied.Body = readCloser{io.MultiReader(bytes.NewReader(read), rest), r.Body}
-	table, err := odata.ParseTable(read)
+	table, err := odata.ParseTable(bytes.TrimPrefix(read, []byte("\ufeff"))) // the server skips a byte order mark
 	if err != nil {
 		return &copied, ""
 	}

@@ -210,6 +210,7 @@ func TestTableBeingDeleted(t *testing.T) {
 		}
 	}
 	s.want(http.StatusConflict, http.MethodGet, entity, "")
+	s.want(http.StatusConflict, http.MethodPost, "/Tables", "\ufeff"+`{"TableName":"Aaa"}`)
 	s.want(http.StatusCreated, http.MethodPost, "/Tables", `{"TableName":"Ccc"}`)
 	s.want(http.StatusCreated, http.MethodPost, "/Bbb", row)
 	mu.Lock()
