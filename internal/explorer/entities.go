@@ -104,7 +104,6 @@ type slice struct {
 	next     *edm.Key // of the rest, nil at the end
 	examined int
 	took     time.Duration
-	plan     *store.Plan
 }
 
 // read calls each for the rows of a query until it returns false or the time ends. The row
@@ -132,11 +131,6 @@ func (h *Handler) readSlice(
 	}
 	timer := time.AfterFunc(d, func() { cancel(errSlice) })
 	defer timer.Stop()
-	if e, ok := c.(store.Explainer); ok {
-		if plan, err := e.Explain(); err == nil {
-			s.plan = &plan
-		}
-	}
 	for c.Next() {
 		row := c.Row()
 		if !each(row) {

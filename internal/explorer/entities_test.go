@@ -74,6 +74,48 @@ func TestLateFirstRow(t *testing.T) {
 	}
 }
 
+// explainingStore counts the plans of its queries.
+type explainingStore struct {
+	store.Store
+	plans atomic.Int32
+}
+
+func (s *explainingStore) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+	c := s.Store.Query(ctx, table, q)
+	return &explainedCursor{c, c.(store.Examiner), s}
+}
+
+type explainedCursor struct {
+	store.Cursor
+	store.Examiner
+	s *explainingStore
+}
+
+func (c *explainedCursor) Explain() (store.Plan, error) {
+	c.s.plans.Add(1)
+	return c.Cursor.(store.Explainer).Explain()
+}
+
+// TestPagesHaveNoPlan requires that only an explanation makes a plan, which examines the index of
+// the whole table.
+func TestPagesHaveNoPlan(t *testing.T) {
+	s := newSite(t)
+	s.fill("Tab", 1, 10)
+	var explaining explainingStore
+	s.change(func(a *explorer.Account) {
+		explaining.Store = a.Store
+		a.Store = &explaining
+	})
+	b := s.owner()
+	for path, want := range map[string]int32{"entities": 0, "count": 0, "explain": 1} {
+		explaining.plans.Store(0)
+		b.want(http.StatusOK, nil, path+"?a=first&t=Tab", nil)
+		if got := explaining.plans.Load(); got != want {
+			t.Errorf("%s: %d plans, want %d", path, got, want)
+		}
+	}
+}
+
 // TestPageOfManyProperties requires that the JSON of a page is limited, although small values take
 // a few bytes of a row and fifty of its JSON.
 func TestPageOfManyProperties(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/keyspan"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // filterAnswer is the result of POST api/filter.
@@ -178,10 +179,23 @@ func (x *exchange) explain() (any, error) {
 	for _, r := range q.Filter.Ranges() {
 		d.Ranges = append(d.Ranges, keyspan.Describe(r))
 	}
-	if p := s.plan; p != nil {
-		d.Groups = &Groups{Total: p.Groups, Outside: p.Groups - p.InRanges, Excluded: p.Excluded, Read: p.InRanges - p.Excluded}
-	}
+	d.Groups = groupsOf(a.Store.Query(x.r.Context(), table, q))
 	return d, nil
+}
+
+// groupsOf returns the groups that a query reads, nil if the backend does not say, and closes its
+// cursor. It examines the index of the whole table, so pages of entities do without it.
+func groupsOf(c store.Cursor) *Groups {
+	defer c.Close()
+	e, ok := c.(store.Explainer)
+	if !ok {
+		return nil
+	}
+	p, err := e.Explain()
+	if err != nil {
+		return nil
+	}
+	return &Groups{Total: p.Groups, Outside: p.Groups - p.InRanges, Excluded: p.Excluded, Read: p.InRanges - p.Excluded}
 }
 
 // scanOf returns how much of a table a filter reads, and a warning with its cure if that is
