@@ -94,7 +94,7 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 		}
 		return err
 	}
-	out, err := atomicfile.Create(name)
+	out, err := atomicfile.Create(ctx, name)
 	if err != nil {
 		return err
 	}

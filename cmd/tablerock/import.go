@@ -138,7 +138,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 	begin := time.Now()
 	err := a.createStore(engine.Options{}, func(s store.Store) (err error) {
 		if ackFile != "" {
-			ack, err := bulk.NewAckFile(ackFile)
+			ack, err := bulk.NewAckFile(ctx, ackFile)
 			if err != nil {
 				return err
 			}

@@ -5,35 +5,45 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestImportOfSilentPipe interrupts an import from a named pipe that no program has opened to
-// write.
-func TestImportOfSilentPipe(t *testing.T) {
+// TestSilentPipes interrupts commands that read or write a named pipe whose other end no program
+// has opened.
+func TestSilentPipes(t *testing.T) {
 	dir := t.TempDir()
-	pipe := filepath.Join(dir, "rows.csv")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"table", "create", "Rows", "--data", dir}, nil, &stderr, &stderr); code != exitOK {
+		t.Fatalf("exit code %d, %s", code, &stderr)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	var stdout, stderr bytes.Buffer
-	done := make(chan int, 1)
-	go func() { done <- run(ctx, []string{"import", "Rows", pipe, "--data", dir}, nil, &stdout, &stderr) }()
-	select {
-	case code := <-done:
-		if code != exitInterrupted {
-			t.Errorf("exit code %d, %s; want %d", code, &stderr, exitInterrupted)
-		}
-	case <-time.After(time.Minute):
-		t.Error("the import does not end")
+	for _, command := range []string{"import Rows", "import Rows - --ack", "export Rows"} {
+		t.Run(command, func(t *testing.T) {
+			pipe := filepath.Join(t.TempDir(), "pipe.csv")
+			args := append(strings.Fields(command), pipe, "--data", dir)
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr bytes.Buffer
+			done := make(chan int, 1)
+			go func() { done <- run(ctx, args, strings.NewReader(""), &stdout, &stderr) }()
+			select {
+			case code := <-done:
+				if code != exitInterrupted {
+					t.Errorf("exit code %d, %s; want %d", code, &stderr, exitInterrupted)
+				}
+			case <-time.After(time.Minute):
+				t.Error("the command does not end")
+			}
+			other, err := os.OpenFile(pipe, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = other.Close()
+		})
 	}
-	w, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Close()
 }

@@ -2,6 +2,7 @@
 package atomicfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -37,14 +39,15 @@ var systemSteps = commitSteps{
 	syncDir: func(dir string) error { return vfs.OS().SyncDir(filepath.ToSlash(dir)) },
 }
 
-// Create starts to write the file called name. Call Close.
-func Create(name string) (*File, error) {
+// Create starts to write the file called name. Call Close. It fails when ctx ends while it waits for
+// the reader of a named pipe.
+func Create(ctx context.Context, name string) (*File, error) {
 	info, err := os.Stat(name)
 	if IsOutput(name) {
 		return &File{file: os.Stdout, name: name}, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		f, err := openfile.Open(ctx, name, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
 		}

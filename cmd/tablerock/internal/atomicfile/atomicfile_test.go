@@ -14,7 +14,7 @@ import (
 // write writes the file called name.
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	out, err := Create(name)
+	out, err := Create(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,14 +60,14 @@ func TestAtomicFileErrors(t *testing.T) {
 			t.Errorf("%s: the file contains %q, error %v", what, got, err)
 		}
 	}
-	_, err := Create(filepath.Join(dir, "missing", "out.csv"))
+	_, err := Create(t.Context(), filepath.Join(dir, "missing", "out.csv"))
 	check("no directory", err)
-	out, err := Create(name)
+	out, err := Create(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check("failed work", out.Close(errors.New("work failed")))
-	if out, err = Create(name); err != nil {
+	if out, err = Create(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.file.Close(); err != nil {
@@ -101,7 +101,7 @@ func TestAtomicFileSyncs(t *testing.T) {
 			if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, err := Create(name)
+			out, err := Create(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,11 +151,11 @@ func TestAtomicFileOfTwoWriters(t *testing.T) {
 		if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		first, err := Create(name)
+		first, err := Create(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := Create(name)
+		second, err := Create(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestAtomicFileKeepsMode(t *testing.T) {
 	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Create(name)
+	out, err := Create(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,23 @@
 package bulk
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/atomicfile"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/openfile"
 )
 
 // NewAckFile creates or replaces the file for acknowledgements, or continues standard output if
 // name is a link to it. Write each one with its own system call, so that it survives if the
-// program is killed.
-func NewAckFile(name string) (*os.File, error) {
+// program is killed. NewAckFile fails when ctx ends while it waits for the reader of a named pipe.
+func NewAckFile(ctx context.Context, name string) (*os.File, error) {
 	if atomicfile.IsOutput(name) {
 		return os.Stdout, nil
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := openfile.Open(ctx, name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("--ack: %w", err)
 	}

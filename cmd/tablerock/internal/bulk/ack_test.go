@@ -26,7 +26,7 @@ func TestAckOfOutput(t *testing.T) {
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()
 	os.Stdout = f
-	ack, err := NewAckFile(link)
+	ack, err := NewAckFile(t.Context(), link)
 	if err != nil {
 		t.Fatal(err)
 	}
