@@ -367,8 +367,8 @@ func TestExportParquetOfChangingTable(t *testing.T) {
 }
 
 // onePage returns a Parquet file whose columns have a page each. The page decompresses to text,
-// and its header says that it has full bytes then.
-func onePage(t *testing.T, text []byte, rows, full int) []byte {
+// and its header says that it has full bytes then, and has a bound of as many bytes.
+func onePage(t *testing.T, text []byte, rows, full, bound int) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -400,6 +400,7 @@ func onePage(t *testing.T, text []byte, rows, full int) []byte {
 		h := format.PageHeader{Type: format.DataPage, UncompressedPageSize: int32(full), CompressedPageSize: int32(len(page))}
 		h.DataPageHeader.Set(format.DataPageHeader{
 			NumValues: int32(rows), Encoding: format.Plain, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
+			Statistics: format.Statistics{MaxValue: make([]byte, bound)},
 		})
 		write(h)
 		file.Write(page)
@@ -417,8 +418,8 @@ func onePage(t *testing.T, text []byte, rows, full int) []byte {
 	return file.Bytes()
 }
 
-// TestParquetMemory reads small files whose pages are long, with a limit and without, and pages
-// that are longer than their headers say.
+// TestParquetMemory reads small files whose pages are long, with a limit and without, pages that
+// are longer than their headers say, and headers that are long.
 func TestParquetMemory(t *testing.T) {
 	const rows, long = 10, 16 << 20
 	value := append(binary.LittleEndian.AppendUint32(nil, 1), 'x')
@@ -426,18 +427,24 @@ func TestParquetMemory(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		full  int   // bytes of a page by its header
+		bound int   // bytes in that header
 		limit int64 // ReadOptions.PageBytes
 		want  string
 		most  uint64 // bytes allocated
 	}{
-		{"no limit", len(text), 0, "", 8 * long},
-		{"above the limit", len(text), long, "column \"PartitionKey\": the pages of all columns have more than 16777216 bytes", long},
-		{"one column within the limit", len(text), 2 * long, "column \"RowKey\": the pages of all columns have more than 33554432 bytes", 2 * long},
-		{"longer than its header says", rows * len(value), long, "cannot decompress", long},
+		{"no limit", len(text), 0, 0, "", 8 * long},
+		{"above the limit", len(text), 0, long, "column \"PartitionKey\": the pages of all columns have more than 16777216 bytes", long},
+		{"one column within the limit", len(text), 0, 2 * long, "column \"RowKey\": the pages of all columns have more than 33554432 bytes", 2 * long},
+		{"longer than its header says", rows * len(value), 0, long, "cannot decompress", long},
+		{"long headers", rows * len(value), 3 << 20, 0, "", 18 << 20}, // the library copies each bound
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			data := onePage(t, text, rows, c.full)
-			if len(data) > 64<<10 {
+			text := text
+			if c.bound > 0 {
+				text = text[:c.full]
+			}
+			data := onePage(t, text, rows, c.full, c.bound)
+			if len(data) > 64<<10+3*c.bound {
 				t.Fatalf("the file has %d bytes", len(data))
 			}
 			var before, after runtime.MemStats

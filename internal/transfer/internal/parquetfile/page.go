@@ -28,8 +28,7 @@ type chunk struct {
 	scale    int64
 
 	codec   format.CompressionCodec
-	at, end int64 // of the pages that were not read
-	head    []byte
+	at, end int64  // of the pages that were not read
 	raw     []byte // of the page, as it is stored
 	text    []byte // of the page, decompressed
 	dict    []byte // of the dictionary, decompressed
@@ -203,11 +202,11 @@ func (c *chunk) header() (*format.PageHeader, error) {
 		if n == 0 {
 			return nil, damaged("its pages end early")
 		}
-		c.head = slices.Grow(c.head[:0], int(n))[:n]
-		if err := c.r.readAt(c.head, c.at); err != nil {
+		c.r.head = slices.Grow(c.r.head[:0], int(n))[:n]
+		if err := c.r.readAt(c.r.head, c.at); err != nil {
 			return nil, err
 		}
-		length, err := thriftLength(c.head)
+		length, err := thriftLength(c.r.head)
 		switch {
 		case err == errShort && n < min(c.end-c.at, maxHeader):
 			continue
@@ -215,7 +214,7 @@ func (c *chunk) header() (*format.PageHeader, error) {
 			return nil, damaged("the header of a page: %v", err)
 		}
 		header := new(format.PageHeader)
-		if err := decode(c.head[:length], header); err != nil {
+		if err := decode(c.r.head[:length], header); err != nil {
 			return nil, err
 		}
 		c.at += int64(length)

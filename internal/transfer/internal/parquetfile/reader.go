@@ -29,6 +29,7 @@ type Reader struct {
 	columns []*chunk          // in the order of the schema
 	group   int               // row groups that were begun
 	rows    int64             // left in the row group
+	head    []byte            // of a page of any column: one can have 4 MiB, and there can be thousands of columns
 	held    int64             // bytes of pages in memory
 	limit   int64             // of held
 }
