@@ -60,13 +60,16 @@ func dial(t *target) (*conn, error) {
 }
 
 func (c *conn) connect() error {
-	nc, err := net.DialTimeout("tcp", c.t.host, dialTimeout)
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	dial := dialer.Dial
+	if c.t.tls {
+		dial = func(network, address string) (net.Conn, error) {
+			return tls.DialWithDialer(dialer, network, address, &tls.Config{InsecureSkipVerify: c.t.insecure})
+		}
+	}
+	nc, err := dial("tcp", c.t.host)
 	if err != nil {
 		return err
-	}
-	if c.t.tls {
-		host, _, _ := net.SplitHostPort(c.t.host)
-		nc = tls.Client(nc, &tls.Config{ServerName: host, InsecureSkipVerify: c.t.insecure})
 	}
 	c.nc, c.r = nc, bufio.NewReaderSize(nc, 64<<10)
 	return nil

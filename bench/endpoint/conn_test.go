@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +87,19 @@ func TestParseTarget(t *testing.T) {
 		if err != nil || got.host != c.host || got.base != c.base || got.account != c.account {
 			t.Errorf("%q: got %+v, %v", c.text, got, err)
 		}
+	}
+}
+
+// TestDialTLS shakes hands before the first request, whose latency and cost are measured.
+func TestDialTLS(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	c, err := dial(&target{tls: true, insecure: true, host: server.Listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if !c.nc.(*tls.Conn).ConnectionState().HandshakeComplete {
+		t.Error("the connection has no keys yet")
 	}
 }
