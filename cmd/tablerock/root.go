@@ -56,11 +56,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	help := &helpWriter{w: stdout}
+	root.SetOut(help)
 	root.SetErr(stderr)
 	err := checkArguments(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
+	}
+	if err == nil {
+		err = help.err
 	}
 	if err == nil {
 		return exitOK
@@ -69,6 +73,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "tablerock: "+pgbackend.Redact(text))
 	}
 	return exitCode(err)
+}
+
+// helpWriter keeps the error of a write to w: package cobra drops it when it prints help.
+type helpWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (h *helpWriter) Write(p []byte) (int, error) {
+	n, err := h.w.Write(p)
+	h.err = cmp.Or(h.err, err)
+	return n, err
 }
 
 // checkArguments checks the arguments before cobra parses them.

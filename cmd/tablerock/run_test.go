@@ -259,3 +259,17 @@ func TestExitCodeTopic(t *testing.T) {
 		t.Errorf("docs/command-line.md has %d exit codes, want 9", len(rows))
 	}
 }
+
+// TestHelpIsLost prints help to a writer that fails.
+func TestHelpIsLost(t *testing.T) {
+	closed, full := io.Pipe()
+	if err := closed.CloseWithError(syscall.ENOSPC); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{}, {"help", "import"}, {"import", "--help"}, {"help", "exit-codes"}} {
+		var stderr bytes.Buffer
+		if code := run(t.Context(), args, nil, full, &stderr); code != exitFailure || !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%v: exit code %d, %s; want %d", args, code, &stderr, exitFailure)
+		}
+	}
+}
