@@ -115,8 +115,15 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 		s.columns[of].types = i
 	}
 	var err error
-	s.partition, s.row, err = keyColumns(index, header, o)
-	return err
+	if s.partition, s.row, err = keyColumns(index, header, o); err != nil {
+		return err // says that no column has the chosen name, which the next error does not
+	}
+	for i, c := range s.columns {
+		if c.role == columnProperty && (c.name == edm.PartitionKeyName || c.name == edm.RowKeyName) {
+			return invalid("column %d is named %s, but another column is chosen as that key; rename it, or choose it as the key", i+1, c.name)
+		}
+	}
+	return nil
 }
 
 // listed formats names for a message, at most eight of them.
@@ -161,9 +168,7 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 		c.role = columnIgnored
 	case name == "":
 		return c, invalid("column %d has no name", i+1)
-	case name == edm.PartitionKeyName || name == edm.RowKeyName:
-		return c, invalid("column %d is named %s, but another column is chosen as that key; rename it, or choose it as the key", i+1, name)
-	default:
+	case name != edm.PartitionKeyName && name != edm.RowKeyName: // setHeader refuses these
 		if err := edm.CheckProperties(edm.Properties{{Name: name, Value: edm.Boolean(true)}}); err != nil {
 			return c, fmt.Errorf("column %d: %w", i+1, err)
 		}

@@ -201,6 +201,11 @@ func TestReadCSV(t *testing.T) {
 			[]string{`fatal: f: header: column 1 is named PartitionKey, but another column is chosen as that key; rename it, or choose it as the key`},
 		},
 		{
+			"a mistyped key", "PartitionKey,RowKey,id\n",
+			transfer.ReadOptions{PartitionKey: "ID"},
+			[]string{`fatal: f: header: no column "ID" (columns: "PartitionKey", "RowKey", "id"); choose the column that has the PartitionKey`},
+		},
+		{
 			"lines that end in CR", "PartitionKey,RowKey,a\rp,1,x\r",
 			transfer.ReadOptions{},
 			[]string{`fatal: f: header: the lines end in CR, or the name of a column has one; save the file with LF or CR LF`},
