@@ -53,6 +53,9 @@ func compressionOf(start []byte) Compression {
 			return k.c
 		}
 	}
+	if len(start) >= 4 && start[0]>>4 == 5 && string(start[1:4]) == "\x2a\x4d\x18" {
+		return Zstandard // a frame to skip, with which pzstd begins
+	}
 	return Uncompressed
 }
 

@@ -77,12 +77,14 @@ func TestReadCompressed(t *testing.T) {
 				t.Errorf("%v, %s: Bytes is %d, want the %d bytes of the file", c, name, got, len(data))
 			}
 		}
-		twice := append(compressed(t, c, text), data...)
-		if c == transfer.Gzip { // members of a gzip file are one text
-			r := transfer.NewReader(bytes.NewReader(twice[:len(twice)-len(data)]), transfer.ReadOptions{Format: transfer.JSONL})
-			if rows, err := rowsOf(r); rows != 5000 || err != nil {
-				t.Errorf("%v: %d rows, %v", c, rows, err)
-			}
+		// Members of a gzip file and frames of Zstandard are one text, as pigz and pzstd write them.
+		parts := append(compressed(t, c, text), compressed(t, c, text)...)
+		if c == transfer.Zstandard {
+			parts = append([]byte("\x50\x2a\x4d\x18\x04\x00\x00\x00size"), parts...)
+		}
+		r := transfer.NewReader(bytes.NewReader(parts), transfer.ReadOptions{Format: transfer.JSONL, Compression: c})
+		if rows, err := rowsOf(r); rows != 10000 || err != nil {
+			t.Errorf("%v in two parts: %d rows, %v; want 10000", c, rows, err)
 		}
 	}
 }
