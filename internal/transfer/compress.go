@@ -145,6 +145,9 @@ func (d *decompressor) explain(err error) error {
 		return d.file.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &DamageError{brokenFile("the %s data is truncated; copy the file again", d.c)}
+	case errors.Is(err, zstd.ErrWindowSizeExceeded): // the library returns it for wrong lengths too
+		const text = "the %s data has a window of more than %d MiB, as by zstd --long=28, or is damaged; decompress it by \"zstd -d --long=31\", or copy it again"
+		return &DamageError{brokenFile(text, d.c, maxWindow>>20)}
 	}
 	return &DamageError{brokenFile("the %s data is damaged: %w; copy the file again", d.c, err)}
 }

@@ -218,6 +218,7 @@ func TestReadCompressedRefusals(t *testing.T) {
 			"not compressed":   {[]byte("{}\n"), c, "the file is not in the format " + c.String()},
 			"empty":            {nil, c, "the file is empty; a " + c.String() + " file "},
 			"compressed twice": {compressed(t, transfer.Gzip, string(compressed(t, c, "{}"))), transfer.Uncompressed, "the file is compressed twice"},
+			"a large window":   {[]byte("\x28\xb5\x2f\xfd\x00\x90\x01\x00\x00"), transfer.Uncompressed, "has a window of more than 128 MiB, as by zstd --long=28"},
 		} {
 			_, err := rowsOf(transfer.NewReader(bytes.NewReader(in.data), transfer.ReadOptions{Name: "f", Format: transfer.JSONL, Compression: in.named}))
 			if err == nil || !strings.Contains(err.Error(), in.want) {
