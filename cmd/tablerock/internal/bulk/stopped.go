@@ -25,16 +25,21 @@ func Stopped(rows int64, table string, m transfer.Mode, err error) string {
 	} else {
 		text += " are stored in table " + table
 	}
-	bad := IsBadRow(err)
+	bad, damage := IsBadRow(err), (*transfer.DamageError)(nil)
+	first := ""
+	switch {
+	case bad:
+		first = "correct that row and "
+	case errors.Is(err, store.ErrInvalid) && !errors.As(err, &damage): // damage says to copy the file
+		first = "correct the file and "
+	}
 	switch {
 	case errors.Is(err, store.ErrEntityExists):
 		return text // the error has its own advice
-	case m == transfer.Insert && bad && rows > 0:
-		return text + "; correct that row and import again with --mode replace or merge, or with --skip-bad, because insert refuses entities that exist"
-	case m == transfer.Insert && !bad:
-		return text + "; import again with --mode replace or merge, or with --skip-bad, because insert refuses entities that exist"
+	case m == transfer.Insert && (rows > 0 || !bad):
+		return text + "; " + first + "import again with --mode replace or merge, or with --skip-bad, because insert refuses entities that exist"
 	case bad:
-		return text + "; correct that row and import again, or use --skip-bad"
+		return text + "; " + first + "import again, or use --skip-bad"
 	}
-	return text + "; import again to continue"
+	return text + "; " + first + "import again to continue"
 }
