@@ -74,10 +74,14 @@ func (d *Dir) Lock() (io.Closer, error) {
 	return lock, nil
 }
 
-// syncTree makes the names in a directory and all below it durable.
+// syncTree makes the names in a directory and all below it durable. It leaves out those that no
+// object has: a user may not read lost+found, which a new volume has.
 func (d *Dir) syncTree(dir string) error {
 	names, err := d.fs.List(dir)
 	for _, name := range names {
+		if CheckName(name) != nil {
+			continue
+		}
 		name = path.Join(dir, name)
 		if info, statErr := d.fs.Stat(name); statErr == nil && info.Dir {
 			err = errors.Join(err, d.syncTree(name))

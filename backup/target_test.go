@@ -280,3 +280,26 @@ func TestDirLock(t *testing.T) {
 		t.Errorf("temporary files after Lock: %q, %v", names, err)
 	}
 }
+
+// TestDirOfVolume has a volume as the directory, with the lost+found of its file system.
+func TestDirOfVolume(t *testing.T) {
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("b/lost+found"); err != nil {
+		t.Fatal(err)
+	}
+	disk := errorfs.Wrap(mem, func(op vfs.Op) *errorfs.Fault {
+		if op.Name == "b/lost+found" && op.Kind != "stat" {
+			return &errorfs.Fault{Err: syscall.EACCES}
+		}
+		return nil
+	})
+	target := backup.NewDir(disk, "b")
+	lock, err := target.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := backup.Init(t.Context(), target); err != nil {
+		t.Errorf("Init: %v", err)
+	}
+}

@@ -96,10 +96,10 @@ func resolve(dir string) (string, error) {
 }
 
 // own reports whether a directory has only names that begin with a dot, as a backup
-// directory without its marker yet.
+// directory without its marker yet, and the lost+found of a new volume.
 func own(names []string) bool {
 	for _, name := range names {
-		if name[0] != '.' {
+		if name[0] != '.' && name != "lost+found" {
 			return false
 		}
 	}

@@ -49,6 +49,23 @@ func backedUp(t *testing.T) (dir, data string, db *engine.DB) {
 	return dir, data, db
 }
 
+// TestNewVolume backs up to a volume that has only the directory with which its file system begins.
+func TestNewVolume(t *testing.T) {
+	dir, data, db := backedUp(t)
+	if err := os.MkdirAll(filepath.Join(dir, "lost+found"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(t.Context(), dir, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	list, err := w.Create(t.Context(), data, []Database{{"acct", db}}, func(string, int64, int64) {})
+	if err != nil || len(list) != 1 {
+		t.Errorf("%d backups, %v; want one", len(list), err)
+	}
+}
+
 // TestDirectoryReplaced has another backup directory in the place of the one that is locked, as after
 // a change of disks: nothing is written or removed there, because no restore would accept it.
 func TestDirectoryReplaced(t *testing.T) {
