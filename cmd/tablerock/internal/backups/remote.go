@@ -141,14 +141,14 @@ func ask(ctx context.Context, data string, q request, progress Progress) ([]back
 	for {
 		var m message
 		switch err := lines.Decode(&m); {
+		case err == nil && m.Result != nil && m.Error == "": // the backups are made, also if ctx ends
+			return m.Result, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
 			return nil, ended(err)
 		case m.Error != "":
 			return m.Result, m.failure()
-		case m.Result != nil:
-			return m.Result, nil
 		}
 		progress(m.Account, m.Done, m.Total)
 	}

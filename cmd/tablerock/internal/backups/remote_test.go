@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -130,4 +131,27 @@ func TestServerEnds(t *testing.T) {
 		}
 		<-done
 	}
+}
+
+// TestLateInterrupt interrupts a command when the server has made the backup.
+func TestLateInterrupt(t *testing.T) {
+	data := t.TempDir()
+	l, err := local.Listen(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(rw, `{"account":"one","done":1,"total":2} {"result":[{"Account":"one"}]}`)
+	})}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	ctx, interrupt := context.WithCancel(t.Context())
+	list, err := ask(ctx, data, request{Dest: "there"}, func(string, int64, int64) { interrupt() })
+	if err != nil || len(list) != 1 || list[0].Account != "one" {
+		t.Errorf("the command learns of %+v and %v, want the backup of one", list, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
 }
