@@ -105,6 +105,10 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 	}
 	list = nil
 	for _, name := range accounts {
+		if ctx.Err() != nil { // to open a database can take long
+			err = errors.Join(err, ctx.Err())
+			break
+		}
 		err = errors.Join(err, e.Open(name, func(db *engine.DB) error {
 			made, err := w.Create(ctx, e.Data(), []Database{{name, db}}, show)
 			list = append(list, made...)

@@ -1,6 +1,7 @@
 package backups
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -63,6 +64,24 @@ func TestNewVolume(t *testing.T) {
 	list, err := w.Create(t.Context(), data, []Database{{"acct", db}}, func(string, int64, int64) {})
 	if err != nil || len(list) != 1 {
 		t.Errorf("%d backups, %v; want one", len(list), err)
+	}
+}
+
+// TestInterruptedAccounts interrupts a backup of two accounts in the first one.
+func TestInterruptedAccounts(t *testing.T) {
+	dir, data, db := backedUp(t)
+	if err := os.CopyFS(filepath.Join(data, "second"), os.DirFS(filepath.Join(data, "acct"))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	var opened []string
+	e := &Env{Data: func() string { return data }, Open: func(account string, work func(*engine.DB) error) error {
+		opened = append(opened, account)
+		interrupt()
+		return work(db)
+	}}
+	if list, err := e.make(ctx, dir, ""); !errors.Is(err, context.Canceled) || len(list) != 0 || len(opened) != 1 {
+		t.Errorf("backups %v, error %v, and the databases of %v were opened; want one", list, err, opened)
 	}
 }
 
