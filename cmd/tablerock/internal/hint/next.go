@@ -257,7 +257,7 @@ func AzuriteData(dir, account string) string {
 
 // UnrelatedFiles returns a warning if dir, the value of flag, in which the directory of an
 // account is about to be created, contains other files and no database: the user may have meant
-// another directory. It ignores hidden files.
+// another directory. It ignores hidden files and the lost+found of a new volume.
 func UnrelatedFiles(flag, dir, account string) string {
 	if _, err := os.Stat(filepath.Join(dir, account)); err == nil {
 		return ""
@@ -271,7 +271,7 @@ func UnrelatedFiles(flag, dir, account string) string {
 		if _, err := os.Stat(filepath.Join(dir, e.Name(), filename.Manifest)); err == nil {
 			return ""
 		}
-		unrelated = unrelated || !strings.HasPrefix(e.Name(), ".")
+		unrelated = unrelated || !strings.HasPrefix(e.Name(), ".") && e.Name() != "lost+found"
 	}
 	if !unrelated {
 		return ""
