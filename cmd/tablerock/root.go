@@ -122,7 +122,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 		if a.isTyped("output") && slices.Contains([]string{"clear", "copy", "import"}, cmd.Name()) {
 			return usagef("--output %s: %s prints no data, and its summary is text on standard error", a.output, cmd.Name())
 		}
-		if err := cmp.Or(hint.NoConnectionString("--data", a.data), hint.Arguments(cmd, args)); err != nil {
+		if err := cmp.Or(hint.Path("--data", a.data), hint.Arguments(cmd, args)); err != nil {
 			return usagef("%v", err)
 		}
 		return a.choose(cmd, args)

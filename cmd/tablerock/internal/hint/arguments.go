@@ -2,6 +2,7 @@ package hint
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -43,16 +44,33 @@ func argument(kind, arg string) error {
 		if arg == "" {
 			return fmt.Errorf("%s is empty: give a path", name)
 		}
-		return NoConnectionString(name, arg)
+		return Path(name, arg)
 	}
 	return nil
 }
 
-// NoConnectionString returns an error if a value is a connection string, where a path is
-// expected. The error does not show it, because it can contain a key.
-func NoConnectionString(name, value string) error {
+// Path returns an error if a value is a connection string or a URL, where a path is expected. The
+// error does not show it, because it can contain a key.
+func Path(name, value string) error {
+	const instead = "%s is a %s, and must be a path; --connection-string, --endpoint, and --from and --to of \"tablerock copy\", take that of a server"
 	if value == "UseDevelopmentStorage=true" || strings.Contains(value, "AccountName=") || strings.Contains(value, "TableEndpoint=") {
-		return fmt.Errorf("%s is a connection string, and must be a path; --connection-string, and --from and --to of \"tablerock copy\", take one", name)
+		return fmt.Errorf(instead, name, "connection string")
+	}
+	if IsURL(value) && !strings.HasPrefix(strings.ToLower(value), "postgres") { // where.Of refuses these
+		return fmt.Errorf(instead, name, "URL")
 	}
 	return nil
 }
+
+// IsURL reports whether text, which is no path that exists, begins with the scheme of a URL. As a path
+// it would make a directory such as s3: here. A letter is a drive of Windows.
+func IsURL(text string) bool {
+	scheme, _, ok := strings.Cut(text, "://")
+	if !ok || len(scheme) < 2 || strings.ContainsFunc(scheme, func(r rune) bool { return !isLetter(r) && !('0' <= r && r <= '9') }) {
+		return false
+	}
+	_, err := os.Stat(text)
+	return err != nil
+}
+
+func isLetter(r rune) bool { return 'a' <= r|0x20 && r|0x20 <= 'z' }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/engine"
@@ -168,6 +169,8 @@ func (c *Config) check() error {
 		return usagef("--segment-size %s: must be between 64KiB and 1GiB", &c.SegmentBytes)
 	case c.BackupDir == "" && c.backupFlag() != "":
 		return usagef("--%s is for the backups in --backup-dir: add --backup-dir DIR", c.backupFlag())
+	case hint.IsURL(c.BackupDir):
+		return usagef("--backup-dir is a URL, and must be a path: mount that storage, and give the directory")
 	case c.BackupDir != "" && c.BackupEvery < time.Second:
 		return usagef("--backup-every %s: must be at least 1s", c.BackupEvery)
 	case c.BackupDir != "" && c.ArchiveEvery < time.Second:

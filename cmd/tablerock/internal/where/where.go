@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
@@ -386,6 +387,8 @@ func (f *Flags) Parse(c Command, texts ...string) ([]Location, error) {
 		case isHostPort(text):
 			address, account, _ := strings.Cut(strings.TrimRight(text, "/"), "/")
 			err = fmt.Errorf("%s is the address of a server: write http://%s/%s", text, address, cmp.Or(account, "ACCOUNT"))
+		case hint.IsURL(text):
+			err = errors.New("a URL begins with http://, https:// or postgres://")
 		default:
 			list = append(list, Location{Dir: text})
 			continue
