@@ -271,6 +271,9 @@ func (e *Env) runPrune(ctx context.Context, dir, account string, keep int) error
 	for _, name := range accounts {
 		p, pruneErr := w.Prune(ctx, name, keep)
 		err = errors.Join(err, pruneErr)
+		if pruneErr != nil && ctx.Err() != nil {
+			break
+		}
 		e.Note("account %s: removed %s and %s of files that no other backup needs", name, quantity.Plural(int64(p.Backups), "backup"), quantity.Bytes(p.Bytes))
 	}
 	return errors.Join(err, w.Close())

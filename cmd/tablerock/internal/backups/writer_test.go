@@ -85,6 +85,29 @@ func TestInterruptedAccounts(t *testing.T) {
 	}
 }
 
+// TestInterruptedPrune interrupts a prune of three accounts after the first one: it says nothing of the
+// others.
+func TestInterruptedPrune(t *testing.T) {
+	dir, data, db := backedUp(t)
+	w, err := NewWriter(t.Context(), dir, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Create(t.Context(), data, []Database{{"one", db}, {"two", db}, {"three", db}}, func(string, int64, int64) {})
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	notes := 0
+	e := &Env{Data: func() string { return data }, Account: func() string { return "" }, Note: func(string, ...any) {
+		notes++
+		interrupt()
+	}}
+	if err := e.runPrune(ctx, dir, "", 1); !errors.Is(err, context.Canceled) || notes != 1 {
+		t.Errorf("error %v after %d notes, want %v after one", err, notes, context.Canceled)
+	}
+}
+
 // TestDirectoryReplaced has another backup directory in the place of the one that is locked, as after
 // a change of disks: nothing is written or removed there, because no restore would accept it.
 func TestDirectoryReplaced(t *testing.T) {
