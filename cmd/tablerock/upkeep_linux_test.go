@@ -132,9 +132,10 @@ func TestCheckpointOfDamage(t *testing.T) {
 	data, dest := filepath.Join(t.TempDir(), "data"), filepath.Join(other, "copy")
 	importLarge(t, data)
 	files, err := filepath.Glob(filepath.Join(data, "*", "*.sst"))
-	if err != nil || len(files) < 2 {
-		t.Fatalf("files %v, %v", files, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	damaged := 0
 	for _, name := range files {
 		b := read(t, name)
 		if len(b) < 1<<20 {
@@ -145,6 +146,10 @@ func TestCheckpointOfDamage(t *testing.T) {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		damaged++
+	}
+	if damaged == 0 {
+		t.Fatalf("files %v", files)
 	}
 	var stderr strings.Builder
 	code := run(t.Context(), []string{"checkpoint", dest, "--data", data}, nil, io.Discard, &stderr)
