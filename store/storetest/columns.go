@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -122,9 +123,13 @@ func testQueryColumns(t *tester) {
 	if t.backend.Reopen != nil {
 		s = t.reopen(s) // a store can have columns in files alone
 	}
+	limits := []int{0, 1, 7, 90}
+	if testing.Short() {
+		limits = []int{0, 7}
+	}
 	for _, text := range []string{"", "I gt 10000", "Few eq '2'", "PartitionKey eq 'p0'", "PartitionKey eq 'p0' and B eq true or RowKey eq '100'", "S eq 'none'"} {
 		for _, reverse := range t.directions() {
-			for _, limit := range []int{0, 1, 7, 90} {
+			for _, limit := range limits {
 				q := store.Query{Filter: t.parse(text), Reverse: reverse, Limit: limit}
 				var want []edm.Entity
 				for _, e := range list {

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // TestFirstDifference checks that difference names the first entity and property that
 // differ, and nothing after them.
 func TestFirstDifference(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	list := func(change func(list []edm.Entity) []edm.Entity) []edm.Entity {
 		var out []edm.Entity
 		for i := range 300 {
@@ -86,6 +88,7 @@ func TestEntitiesDoNotEndTest(t *testing.T) {
 
 // TestFewFailuresArePrinted runs the suite on a store that ignores Reverse.
 func TestFewFailuresArePrinted(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	b := Backend{Open: func(testing.TB) store.Store {
 		h := &hooks{mapStore: newMap(fixedClock)}
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -191,6 +192,7 @@ func (c replacing) AppendWords(_ []uint64, p int) []uint64 {
 
 // TestColumns runs the queries of the suite on a store that returns rows by columns.
 func TestColumns(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	b := Backend{Open: func(testing.TB) store.Store {
 		h := &hooks{mapStore: newMap(fixedClock)}
 		byColumns(h, nil)

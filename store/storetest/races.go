@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -206,7 +207,11 @@ func testRaceTables(t *tester) {
 // written or read before, and in a snapshot that a partition has one number.
 func testRaceWholeBatches(t *tester) {
 	s := t.openPeople()
-	const rows, rounds, reads = 20, 5, 100
+	const rows, rounds = 20, 5
+	reads := 100
+	if testing.Short() {
+		reads = 30
+	}
 	batch := func(w, n int) (ops []store.Op) {
 		for i := range rows {
 			ops = append(ops, store.InsertOrReplace(number(fmt.Sprint(w), fmt.Sprintf("%02d", i), n)))

@@ -82,7 +82,7 @@ func Run(t *testing.T, b Backend) {
 	t.Run("Model", func(t *testing.T) {
 		seeds := uint64(6)
 		if testing.Short() {
-			seeds = 2
+			seeds = 1
 		}
 		for seed := range seeds {
 			RunModel(t, b, seed, 400)
