@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 const seed = 20261121 // of all random choices in these tests
@@ -122,6 +123,7 @@ func TestKeyOrder(t *testing.T) {
 
 // TestBounds checks that each bound has the order that its name promises.
 func TestBounds(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	texts := borderTexts()
 	pick := func() string { return texts[rnd.IntN(len(texts))] }

@@ -82,6 +82,7 @@ func withoutNulls(props edm.Properties) edm.Properties {
 // TestRowRoundTrip encodes random rows of every width and compares the results of each
 // method of Row.
 func TestRowRoundTrip(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	wideSeen := 0
 	for round := range 400 {

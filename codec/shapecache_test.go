@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestShapeCacheKeepsMany uses many shapes in turn. None may be made twice, or each
@@ -35,6 +36,7 @@ func TestShapeCacheKeepsMany(t *testing.T) {
 
 // TestShapeCacheLimit invents names. The memory of the cache must stay bounded.
 func TestShapeCacheLimit(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	var cache ShapeCache
 	for i := range 3000 {
 		props := make(edm.Properties, edm.MaxProperties)

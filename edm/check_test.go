@@ -132,6 +132,7 @@ func TestKey(t *testing.T) {
 
 // TestKeyCharacters checks a key of each character.
 func TestKeyCharacters(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if 0xD800 <= r && r <= 0xDFFF {
 			continue

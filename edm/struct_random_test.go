@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // leaves are the types of the fields of random structs.
@@ -154,6 +155,7 @@ func randomStruct(g *rand.Rand) (reflect.Value, edm.Properties) {
 // simple code, and unmarshals them in several orders. Repeat a failure with
 // go test -run 'TestRandomStructs/seed=N$' ./edm
 func TestRandomStructs(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			g := rand.New(rand.NewPCG(seed, 0))

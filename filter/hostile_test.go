@@ -3,11 +3,14 @@ package filter
 import (
 	"strings"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestParseHostile parses texts that take long or overflow the stack in a parser that
 // is quadratic or recurses without limit.
 func TestParseHostile(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const million = 1 << 20
 	deep := func(depth int) string { return strings.Repeat("(", depth) + "a" + strings.Repeat(")", depth) }
 	for _, tt := range []struct {

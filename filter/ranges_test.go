@@ -242,6 +242,7 @@ func compareBounds(a, b Bound) int {
 // TestWidenRandom checks that each step of widen keeps all keys, and that halve joins
 // spans.
 func TestWidenRandom(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	r := newRand(seed(t))
 	for range 2000 {
 		e := newExpr(randomNode(r, 3, true), false)

@@ -99,6 +99,7 @@ func TestAhead(t *testing.T) {
 // TestNextColumns compares the rows that NextColumns and CutColumns leave, and where they move
 // to, with the entries that Ahead counts.
 func TestNextColumns(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	read, cut := 0, 0
 	var c Columns
 	walkSamples(t, 17, func(t *testing.T, g *generator, it *Iterator, reverse bool, _, follow []entry) {

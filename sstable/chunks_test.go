@@ -93,6 +93,7 @@ func selectAll(t *testing.T, r *Reader, o IterOptions, p *predicate.Program, cut
 // TestSelectFromChunks runs filters several times. From the second time on, they load no head
 // of a group without matches.
 func TestSelectFromChunks(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	entries := typed(4000)
 	o := writerOptions()
 	o.GroupBytes = 4000
@@ -330,6 +331,7 @@ func TestChunksAreCompleted(t *testing.T) {
 
 // TestLongChunks selects from groups of many rows, whose columns have more than MaxBytes.
 func TestLongChunks(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	var list []entry
 	for i := range 40_000 {
 		list = append(list, newEntry("p", fmt.Sprintf("%06d", i), uint64(i+1), false, edm.Properties{

@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
@@ -176,6 +177,7 @@ func (m *memory) ReadAt(p []byte, off int64) (int, error) {
 // FuzzOpen opens arbitrary bytes, once as they are and once with corrected sums. A
 // file that Verify accepts must be readable without an error.
 func FuzzOpen(f *testing.F) {
+	race.SkipOneGoroutine(f)
 	_, data := small(f)
 	f.Add(data)
 	f.Add(data[:len(data)/2])

@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 )
 
@@ -42,6 +43,7 @@ func mixed(n int) []entry {
 // TestChunksOfSeveralShapes runs filters over groups of several shapes three times. The third
 // time, they load no head of a group without matches.
 func TestChunksOfSeveralShapes(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	entries := mixed(4000)
 	o := writerOptions()
 	o.GroupBytes = 12_000 // most shapes have enough rows for columns

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
@@ -102,6 +103,7 @@ func (s *shadow) allows(got []byte) error {
 }
 
 func TestCrashModel(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(300) {
 		h := newHistory(t, seed)
 		for range 25 {
@@ -131,6 +133,7 @@ func TestCrashModel(t *testing.T) {
 
 // TestCrashModesAndStates checks that CrashStates yields the disks of all random modes.
 func TestCrashModesAndStates(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	checked := 0
 	for seed := range uint64(60) {
 		h := newHistory(t, seed)
@@ -262,6 +265,7 @@ func TestCrashStatesIgnoresLaterChanges(t *testing.T) {
 }
 
 func TestCrashDeterministic(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, mode := range append(slices.Clone(vfs.CrashModes), "lying") {
 		distinct := map[string]bool{}
 		for seed := range uint64(40) {

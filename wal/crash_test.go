@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -106,6 +107,7 @@ func crashPoints(t *testing.T, prepared bool, each func(crashPoint)) {
 // TestCrashAnywhere cuts the power at every operation, recovers, and cuts it again
 // at every operation of the recovery, three levels deep.
 func TestCrashAnywhere(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, prepared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prepared=%v", prepared), func(t *testing.T) {
 			states, stride := 0, 1

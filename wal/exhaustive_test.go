@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // smallSteps makes six records. Four are synced, and later records prove that.
@@ -207,6 +208,7 @@ func TestEverySectorSubset(t *testing.T) {
 // TestProofAtEveryOffset damages a record that only the next record proves. The next
 // record is at every offset, also across the windows of a scan.
 func TestProofAtEveryOffset(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	var sizes []int
 	for n := 0; n <= 128; n += align {
 		sizes = append(sizes, n)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -35,6 +36,7 @@ func failAt(under vfs.FS, at int, n *int) vfs.FS {
 // TestReaderFaults fails each operation of each function that reads a segment, with
 // records larger than a read.
 func TestReaderFaults(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	mem := newMem(t)
 	s, err := create(mem, testName, testHeader(), make([]byte, 4<<20), CreateOptions{NoPreallocate: true})
 	if err != nil {

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestDirectoryArrayAndTree scans while partitions arrive a few at a time after
 // many that arrived together. The directory adds them to the tree, the first and the
 // last of all soon, and later moves them to the array.
 func TestDirectoryArrayAndTree(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	t.Run("prefixes differ", func(t *testing.T) { checkArrayAndTree(t, 16) })
 	t.Run("prefixes are equal", func(t *testing.T) { checkArrayAndTree(t, 1) }) // the partitions share less
 }

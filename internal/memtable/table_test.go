@@ -41,6 +41,7 @@ var keyspaces = []struct {
 }
 
 func TestModel(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, ks := range keyspaces {
 		if testing.Short() {
 			ks.rows /= 4

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -41,6 +42,7 @@ func readAzurite(t testing.TB, r io.Reader) (list []string, err error) {
 }
 
 func TestReadAzurite(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	data, err := os.ReadFile(azuriteFile)
 	if err != nil {
 		t.Fatal(err)

@@ -92,6 +92,7 @@ func TestReadCompressed(t *testing.T) {
 // TestReadTruncatedArchive cuts an archive everywhere: no prefix looks like a whole file,
 // and no row is made of a part of a line.
 func TestReadTruncatedArchive(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	text := manyLines(8000) // several blocks of Zstandard
 	for _, c := range bothCompressions {
 		data := compressed(t, c, text)
@@ -134,6 +135,7 @@ func TestReadDamagedArchive(t *testing.T) {
 // TestImportDamagedArchive changes each of many bytes of archives: the error says that the data
 // is damaged, also where a row is not valid before the reader has seen the damage.
 func TestImportDamagedArchive(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, c := range bothCompressions {
 		whole := compressed(t, c, manyLines(2000))
 		badRows := 0

@@ -20,6 +20,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -239,6 +240,7 @@ func TestParquetTimes(t *testing.T) {
 // TestReadDamagedParquet changes bytes of files everywhere and cuts them: an error or other
 // entities, but neither a panic nor much memory.
 func TestReadDamagedParquet(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	type row struct {
 		P string  `parquet:"PartitionKey,dict"`
 		R string  `parquet:"RowKey"`

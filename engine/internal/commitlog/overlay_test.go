@@ -9,11 +9,13 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestOverlay compares the overlay with a list of the pending commits. Commits have one to three
 // parts. There are so few hashes that keys and partitions collide.
 func TestOverlay(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	t.Run("few", func(t *testing.T) { testOverlay(t, 20_000, 8, 50, 100) })
 	t.Run("many", func(t *testing.T) { testOverlay(t, 6_000, 800, 80, 1500) })
 }

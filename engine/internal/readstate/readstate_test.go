@@ -28,7 +28,11 @@ func openTree(t *testing.T) *lsm.Tree {
 // TestPinnedStateIsKept replaces the state while readers pin it, through few and many
 // shards. No state may be freed while it is pinned, and all must be freed at the end.
 func TestPinnedStateIsKept(t *testing.T) {
-	const readers, replaced = 4, 30_000
+	const readers = 4
+	replaced := 30_000
+	if testing.Short() {
+		replaced = 10_000
+	}
 	tree := openTree(t)
 	for _, shards := range []uint64{1, readers} {
 		var c Current
