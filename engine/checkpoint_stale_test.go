@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -14,6 +15,7 @@ import (
 // shows the bytes of removed files where a power cut loses those of new ones. The files that the
 // source wrote after the checkpoint have its id, so the checkpoint must not use their numbers.
 func TestCheckpointReplacesSource(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	source := vfs.NewCrashMem()
 	o := manual(source)
 	o.SegmentBytes = 600 << 10

@@ -196,6 +196,7 @@ func TestCloseAfterFailedLog(t *testing.T) {
 // TestCloseFaults fails each operation of Close, and cuts the power after it. Close ends,
 // and no entity is lost.
 func TestCloseFaults(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for at := 1; ; at += stride(5) {
 		disk := vfs.NewCrashMem()
 		fsys := errorfs.Wrap(disk, nil)

@@ -349,6 +349,7 @@ func (m *columnModel) rowsOf(c store.Cursor) iter.Seq[edm.Row] {
 // TestBudgetEndsInMemtable reads pages whose budget ends among the rows of a memtable that
 // are between two rows of a file.
 func TestBudgetEndsInMemtable(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
 	db := mustCreate(t, o)
@@ -385,6 +386,7 @@ func TestBudgetEndsInMemtable(t *testing.T) {
 
 // TestEveryBudget reads pages with every budget, which can be just the rows of a group that has matches.
 func TestEveryBudget(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.FileBytes = true, true, 4<<20, 4<<20
 	db := mustCreate(t, o)
@@ -407,6 +409,7 @@ func TestEveryBudget(t *testing.T) {
 // group of another file, before the first or after the last row of it. The budget can be just
 // the rows of the group.
 func TestBudgetBesideFrom(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.FileBytes = true, true, 4<<20, 1<<20
 	db := mustCreate(t, o)

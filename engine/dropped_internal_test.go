@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/batch"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -63,6 +64,7 @@ func TestLookupDuringDrop(t *testing.T) {
 // TestDropsAreForgotten creates and drops tables, half of them beside a snapshot. The database must
 // keep no drop longer than a reader that is older.
 func TestDropsAreForgotten(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, noSync := range []bool{false, true} {
 		db, err := Open("db", Options{FS: vfs.NewMem(), NoSync: noSync, Testing: TestHooks{Manual: true}, SegmentBytes: 64 << 10})
 		must(t, "Open", err)

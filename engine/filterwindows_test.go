@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -29,6 +30,7 @@ func nextColumns(c store.ColumnCursor, byColumns bool) store.Columns {
 // TestFilterBesideFewRows filters a file of many groups beside a few newer rows and tombstones, in
 // a memtable and in another file: groups between these are selected from together, and they are not.
 func TestFilterBesideFewRows(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 6000
 	seed := testSeed(t)
 	for round := range uint64(12 / stride(4)) {
@@ -95,6 +97,7 @@ func TestFilterBesideFewRows(t *testing.T) {
 // TestFilterOfSeveralRanges filters two ranges of keys by values, which the rows between the ranges have too. Those must not
 // be returned, and not be examined, except in the row groups at the ends of the ranges, which count whole.
 func TestFilterOfSeveralRanges(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows, group = 2000, 300 // of a partition, and more than a row group has
 	o := manual(vfs.NewMem())
 	o.SegmentBytes, o.FileBytes = 4<<20, 4<<20
@@ -121,6 +124,7 @@ func TestFilterOfSeveralRanges(t *testing.T) {
 // the ranges, between them and around them. Only the older memtable has rows in the first range, and only the
 // newer one in the second.
 func TestRangesBesideMemtables(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 2000
 	o := manual(vfs.NewMem())
 	o.SegmentBytes, o.FileBytes = 4<<20, 4<<20
@@ -158,6 +162,7 @@ func TestRangesBesideMemtables(t *testing.T) {
 // TestFilterBesideClippedFile filters rows at the end of a file that a compaction has clipped, and
 // those of the file that it has written, which follow.
 func TestFilterBesideClippedFile(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := manual(vfs.NewMem())
 	o.NoSync, o.TierRuns, o.FileBytes, o.SegmentBytes, o.CacheBytes = true, 16, 1<<20, 16<<20, 64<<20
 	db := mustCreate(t, o)
@@ -294,6 +299,7 @@ func TestFilterOfDamage(t *testing.T) {
 // and others rarely. So the query walks from row to row, and then goes on by columns behind a row of
 // the memtable: no row is returned again.
 func TestFilterAfterWalk(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows, neighbours = 3000, 150
 	seed := testSeed(t)
 	for round := range uint64(16 / stride(4)) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -22,6 +23,7 @@ import (
 // directories and devices. Nothing outside the directory may change, no call may block
 // or take much memory, and the data must be there or an error say why not.
 func TestForeignFiles(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	kinds := []struct {
 		name string
 		make func(name, outside string) error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -19,6 +20,7 @@ import (
 // links, pipes, sockets and directories. Open must not block or follow a link. It must
 // return damage, or ignore the file and work.
 func TestIrregularFiles(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	outside := filepath.Join(t.TempDir(), "outside")
 	check(t, "WriteFile", os.WriteFile(outside, []byte("somebody's"), 0o600))
 	kinds := map[string]func(name string) error{

@@ -117,6 +117,7 @@ func TestOversizedRecords(t *testing.T) {
 
 // TestFarTooManyProperties refuses entities whose values would have offsets beyond 16 bits.
 func TestFarTooManyProperties(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	db := mustCreate(t, manual(vfs.NewMem()))
 	old := apply(t, db, store.Insert(entity("p", "old", 1, 10)))[0]
 	for _, row := range []string{"old", "new"} {

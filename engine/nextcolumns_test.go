@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -41,6 +42,7 @@ func flushedRows(t *testing.T, rows int, fileBytes int64) *engine.DB {
 // TestNextColumns counts the rows of a file that a query returns by columns: all of them, and
 // with rows of a memtable in between all but a few.
 func TestNextColumns(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 3000
 	db := flushedRows(t, rows, 64<<10)
 	count := func(q store.Query) (all, byColumns, most int) {
@@ -171,6 +173,7 @@ func TestNextColumns(t *testing.T) {
 // which there are few in each group of rows: rows of several groups are returned at once, and the
 // first calls return rows of few groups. The groups are in the cache.
 func TestNextColumnsGathers(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 20_000
 	db := flushedRows(t, rows, 4<<20)
 	empty := filter.MustParse("Filler eq X'' and N ge 0L")

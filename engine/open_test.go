@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -282,6 +283,7 @@ func TestUnwritableDirectory(t *testing.T) {
 // foreign files. The leftovers of the flush must be removed and never be used; the
 // foreign files must stay, and Verify must name them.
 func TestLeftovers(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
 	fill(t, db, "p", 100, 1000)

@@ -149,7 +149,7 @@ func TestPanicOfWork(t *testing.T) {
 		for _, noSync := range []bool{false, true} {
 			for _, source := range []string{"fs", "logger", "clock"} {
 				t.Run(fmt.Sprintf("%s/nosync=%t/%s", work.name, noSync, source), func(t *testing.T) {
-					for n := 1; panicOfWork(t, noSync, source, n, work.do); n++ {
+					for n := 1; panicOfWork(t, noSync, source, n, work.do); n += stride(3) {
 					}
 				})
 			}

@@ -36,6 +36,7 @@ func examine(tb testing.TB, s querier, q store.Query) (n []int64, examined int) 
 // TestFiltersSkipGroups counts the rows that filters examine in one compacted run. The
 // bounds of most row groups, or of all of them, exclude a match.
 func TestFiltersSkipGroups(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 30_000
 	o := engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, SegmentBytes: 4 << 20, FileBytes: 1 << 20, NoSync: true}
 	db := mustCreate(t, o)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -128,6 +129,7 @@ func TestNoFlushForQueries(t *testing.T) {
 // TestQueriesWhileFlushesFail passes many deleted entities after each flush that fails. They do not
 // freeze one memtable after the other, for which writes would be refused soon.
 func TestQueriesWhileFlushesFail(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, engine.Options{FS: fsys, SegmentBytes: 8 << 20, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}})
 	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -104,6 +105,7 @@ func (m *statsModel) verify(t *testing.T, exact bool) (exacts int) {
 // TestTableStats compares the figures of tables with a model, after random writes, loads,
 // flushes and compactions, also with snapshots that keep old versions.
 func TestTableStats(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	seed := testSeed(t)
 	exacts := 0
 	for i := range uint64(12) {

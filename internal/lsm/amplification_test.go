@@ -433,6 +433,7 @@ func (h *harness) files() []manifest.File {
 // TestFlushesBesideFullCompaction flushes keys that a full compaction has passed. Their runs must
 // not collect until its end, because writers wait if 20 runs overlap.
 func TestFlushesBesideFullCompaction(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const maxRuns = 20 // as in package engine
 	o := smallOptions()
 	o.TierRuns = 0 // the default

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -89,6 +90,7 @@ func TestRestWithoutTombstones(t *testing.T) {
 // which is larger than the space of the disk. The compaction writes nothing, or one file if rows
 // were inserted there again.
 func TestDeletedRangeNeedsLittleSpace(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, again := range []bool{false, true} {
 		t.Run(fmt.Sprintf("again=%t", again), func(t *testing.T) {
 			h := newHarness(t, vfs.NewMem(), smallOptions(), 44)
@@ -134,6 +136,7 @@ func TestDeletedRangeNeedsLittleSpace(t *testing.T) {
 
 // TestDeletedRangesLeaveFewFiles compacts many deleted ranges of one file of the bottom.
 func TestDeletedRangesLeaveFewFiles(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := smallOptions()
 	o.FileBytes = 1 << 20
 	h := newHarness(t, vfs.NewMem(), o, 45)
@@ -219,6 +222,7 @@ func TestWrongCountStopsCompaction(t *testing.T) {
 
 // TestStepIsBounded flushes and compacts large rows. A step writes about a megabyte, so that a more urgent job soon runs.
 func TestStepIsBounded(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := smallOptions()
 	o.FileBytes, o.GroupBytes = 0, 0 // the defaults
 	h := newHarness(t, vfs.NewMem(), o, 46)
@@ -246,6 +250,7 @@ func TestStepIsBounded(t *testing.T) {
 
 // TestJobReleasesBlocks ends compactions while their inputs are read: by Abort, and at the end of a file.
 func TestJobReleasesBlocks(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, abort := range []bool{true, false} {
 		h := newHarness(t, vfs.NewMem(), smallOptions(), 47)
 		for range 2 {

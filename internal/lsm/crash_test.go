@@ -70,7 +70,7 @@ func testCrash(t *testing.T, serial bool) {
 		stride = 11
 	}
 	if testing.Short() {
-		stride *= 7
+		stride *= 19
 	}
 	var disks []*vfs.Mem
 	var names []string
@@ -243,7 +243,7 @@ func testErrors(t *testing.T, serial bool) {
 		samples = 12
 	}
 	if testing.Short() {
-		samples = 2
+		samples = 1
 	}
 	inDoubt := 0
 	for _, c := range cases {
@@ -441,6 +441,7 @@ func (h *harness) afterError(mem *vfs.Mem, doubt, crash bool) {
 
 // TestNoSpace fills the disk after every few hundred bytes.
 func TestNoSpace(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	failures := 0
 	step := int64(700)
 	if testing.Short() {

@@ -74,6 +74,7 @@ func getFirst(tree *Tree, f *manifest.File) (ok bool, err error) {
 // TestFirstUseFindsDamage damages the parts of a file that its first use reads, and Open
 // does not. Each use must find it, Verify too, and uses of other files must not.
 func TestFirstUseFindsDamage(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk, m := closedTree(t)
 	f, other := &m.Files[len(m.Files)/2], &m.Files[0]
 	name := filename.Make(filename.SSTable, f.Number)

@@ -195,6 +195,9 @@ func TestCrashOfLoad(t *testing.T) {
 }
 
 func testCrashOfLoad(t *testing.T, serial bool) {
+	if serial {
+		race.SkipOneGoroutine(t)
+	}
 	mem := vfs.NewCrashMem()
 	h := newHarness(t, mem, smallOptions(), 24)
 	h.prepare()
@@ -205,7 +208,7 @@ func testCrashOfLoad(t *testing.T, serial bool) {
 	var names []string
 	n, stride := uint64(0), uint64(11) // no divisor of the number of modes
 	if testing.Short() {
-		stride = 77
+		stride = 143
 	}
 	var mu sync.Mutex
 	mem.OnOp(func(op vfs.Op) {
@@ -298,7 +301,7 @@ func testFaultsOfLoad(t *testing.T, serial bool) {
 	rows := h.randomRows(300, 300)
 	failed, doubts, stride := 0, 0, 1
 	if testing.Short() {
-		stride = 2
+		stride = 7
 	}
 	for at, ended := stride, false; !ended; at += stride {
 		injected := errorfs.Wrap(mem.Clone(), nil)
@@ -349,7 +352,7 @@ func testFaultsOfLoad(t *testing.T, serial bool) {
 		c.check()
 		must(t, c.tree.Close())
 	}
-	if failed < 5 || doubts == 0 {
+	if failed < 5 || doubts == 0 && stride == 1 {
 		t.Fatalf("%d operations failed, after %d it is unknown which manifest is durable: want more", failed, doubts)
 	}
 }

@@ -336,6 +336,7 @@ func TestReclaimUnderSnapshot(t *testing.T) {
 // TestDroppedSmallTables drops most of many small tables, so that each file of the bottom has rows of some that are left.
 // The files must take at most 2.1 times the live rows and one file more.
 func TestDroppedSmallTables(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, reopen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reopen=%t", reopen), func(t *testing.T) { testDroppedSmallTables(t, reopen) })
 	}
