@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -233,6 +234,7 @@ const (
 // TestSupportMatrix executes every operation in every way and compares the results with the
 // table in the README, or with -rewrite writes it.
 func TestSupportMatrix(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const file = "../README.md"
 	names := make([]string, 0, len(accessKinds))
 	for _, m := range accessKinds {
