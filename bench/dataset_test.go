@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/bench"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -48,6 +49,7 @@ func entitiesOf(d *bench.Dataset) []edm.Entity {
 }
 
 func TestDatasetIsDeterministic(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	shape := bench.Shape{Partitions: 3, Rows: 50}
 	a, b, c := bench.NewDataset(shape, 1), bench.NewDataset(shape, 1), bench.NewDataset(shape, 2)
 	equal := cmp.Comparer(func(x, y edm.Value) bool { return x.Equal(y) })
@@ -65,6 +67,7 @@ func TestDatasetIsDeterministic(t *testing.T) {
 // TestDatasetIsValid checks the entities against the rules of the data model, the order
 // of keys, the documented size, and the share of entities that each Match selects.
 func TestDatasetIsValid(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, shape := range []bench.Shape{{Partitions: 20, Rows: 1000}, {Partitions: 20_000, Rows: 1}, {Partitions: 1, Rows: 20_000}} {
 		d := bench.NewDataset(shape, 1)
 		var matches []*bench.Match
