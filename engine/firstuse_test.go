@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -106,6 +107,7 @@ func TestFirstUseOfDamagedFile(t *testing.T) {
 
 // TestOpenReadsFewFiles counts the sstables that Open reads: the one with the catalog.
 func TestOpenReadsFewFiles(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewMem()
 	o := engine.Options{FS: disk, TierRuns: 8, FileBytes: 64 << 10, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}}
 	db := mustCreate(t, o)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -155,6 +156,7 @@ func TestDamageAtOpen(t *testing.T) {
 // TestDamageOfRows damages the middle of an sstable, or the head of its first group.
 // Operations that need these rows must fail and name the file, all others succeed.
 func TestDamageOfRows(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
 	const rows = 4000

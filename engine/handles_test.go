@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -96,6 +97,7 @@ func (l *countedLock) Close() error {
 // TestFailedOpenReleases fails every operation of Open in turn. Every handle must be
 // closed, nothing acknowledged may be lost, and the error must not be store.ErrCorrupt.
 func TestFailedOpenReleases(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	built := vfs.NewMem()
 	db := mustCreate(t, manual(built))
 	fill(t, db, "p", 40, 1000)

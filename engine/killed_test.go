@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -14,6 +15,7 @@ import (
 // power at every operation of the recovery. What the page cache shows to the recovery,
 // names included, need not be on the disk.
 func TestPowerFailsAfterKill(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	ctx := t.Context()
 	cache := engine.NewCache(1 << 20)
 	open := func(disk *vfs.Mem, readOnly bool) (*engine.DB, error) {

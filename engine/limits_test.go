@@ -326,6 +326,7 @@ func TestCompactWakesWriters(t *testing.T) {
 // TestFullDisk fills the disk. Acknowledged writes must stay, reads continue, and
 // after a reopen with space writes continue, too.
 func TestFullDisk(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for capacity := int64(100 << 10); capacity < 1<<20; capacity += 61 << 10 {
 		disk := vfs.NewMem()
 		db := mustCreate(t, manual(disk))

@@ -270,6 +270,7 @@ func damagedRows(t *testing.T, disk *vfs.Mem, rows, damaged int, fileBytes int64
 // TestNextColumnsOfShapes reads files in which rows with and without texts follow each other. Where at most three rows
 // in a row have one shape, nearly all are left to Next, which needs less time for them.
 func TestNextColumnsOfShapes(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, every := range []int{2, 3, 7, 20} {
 		o := small(vfs.NewMem())
 		o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20

@@ -88,6 +88,7 @@ func TestFiltersSkipGroups(t *testing.T) {
 // TestFiltersSkipGroupsOfSparseEntities filters by a property that all entities have. Each has ten
 // of 250 others, whose bounds would take a third of the file, so that no query would read them.
 func TestFiltersSkipGroupsOfSparseEntities(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 10_000
 	o := engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, NoSync: true}
 	db := mustCreate(t, o)

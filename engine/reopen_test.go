@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -59,6 +60,7 @@ func TestReplayedIsFlushed(t *testing.T) {
 // TestReopenRewritesNothing loads entities without overwrites into several runs. After a
 // reopen, no compaction must find garbage in them, and the space amplification remains 1.
 func TestReopenRewritesNothing(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewMem()
 	o := engine.Options{FS: disk, TierRuns: 8, FileBytes: 64 << 10, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}}
 	db := mustCreate(t, o)

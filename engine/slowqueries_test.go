@@ -95,6 +95,7 @@ func TestFlushForQueries(t *testing.T) {
 // TestNoFlushForQueries passes few deleted entities, or many beside a long log or an archive.
 // None of these costs as much as a flush.
 func TestNoFlushForQueries(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, c := range []struct {
 		name                    string
 		deleted, queries, bytes int

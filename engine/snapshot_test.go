@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -17,6 +18,7 @@ import (
 // TestSpaceOfClosedSnapshots takes a snapshot before each of some overwrites and compactions.
 // When all are closed, background work must remove the versions that they had kept.
 func TestSpaceOfClosedSnapshots(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := manual(vfs.NewMem())
 	o.NoSync = true
 	db := mustCreate(t, o)
@@ -223,6 +225,7 @@ func TestDroppedTable(t *testing.T) {
 // TestCompactFreesOnTheWay compacts a database much larger than a file and watches the
 // disk. Replaced files must be removed during the compaction, not at its end.
 func TestCompactFreesOnTheWay(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewMem()
 	o := manual(disk)
 	o.TierRuns = 16

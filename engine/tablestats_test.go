@@ -156,6 +156,7 @@ func TestTableStats(t *testing.T) {
 
 // TestTableStatsReads counts the blocks that TableStats reads: those at the ends of tables.
 func TestTableStatsReads(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := manual(vfs.NewMem())
 	o.NoSync, o.CacheBytes = true, 16<<20
 	db := mustCreate(t, o)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -28,6 +29,7 @@ func (c *endingContext) Err() error {
 // TestContextEndsAmongTombstones ends the ctx of a query over tombstones only, and
 // continues with the resume key.
 func TestContextEndsAmongTombstones(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, SegmentBytes: 8 << 20, CacheBytes: 1 << 20})
 	const n = 20_000
 	for _, op := range []func(edm.Key) store.Op{
