@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -35,5 +36,27 @@ func TestCopyIdle(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(to, "file")); err != nil || string(text) != "1 and " || copies != 4 {
 		t.Errorf("%q, %v after %d copies, want the last text after 4", text, err, copies)
+	}
+}
+
+// TestCopyFile copies files of three chunks of zeros with one other byte, or none.
+func TestCopyFile(t *testing.T) {
+	const size = 2<<20 + 100
+	dir := t.TempDir()
+	for _, at := range []int{-1, 0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, size - 1} {
+		want := make([]byte, size)
+		if at >= 0 {
+			want[at] = 1
+		}
+		from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+		if err := os.WriteFile(from, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := copyFile(t.Context(), from, to); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("byte %d: %v, or the copy differs", at, err)
+		}
 	}
 }
