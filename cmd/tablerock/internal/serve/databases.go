@@ -113,8 +113,11 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 		}
 		one, open := s.open[a.name]
 		if !open {
-			var err error
-			if one, err = s.openOne(ctx, a, local); err != nil {
+			err := ctx.Err() // to open a database can take long
+			if err == nil {
+				one, err = s.openOne(ctx, a, local)
+			}
+			if err != nil {
 				return nil, err
 			}
 			s.open[a.name] = one

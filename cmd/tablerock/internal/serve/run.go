@@ -130,9 +130,12 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 		return err
 	}
 	err := s.openDatabases(ctx, accounts)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.backups.Note(ctx, s.dbs.forBackups())
 		err = s.serve(ctx)
+	case errors.Is(err, ctx.Err()):
+		err = nil // it was told to end before it is ready
 	}
 	return errors.Join(err, s.open.close(), s.backups.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -131,5 +132,47 @@ func TestListenerOpensAfterDatabases(t *testing.T) {
 	}
 	if status, text := get(t, "http://"+service+"/healthz"); status != http.StatusOK || text != "" {
 		t.Errorf("/healthz of the service returns %d %q, want 200 and nothing", status, bytes.TrimSpace([]byte(text)))
+	}
+}
+
+// noting is an output that calls a function when a database is created beside other files.
+type noting func()
+
+func (f noting) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("other files")) {
+		f()
+	}
+	return len(p), nil
+}
+
+// TestEndBeforeReady ends a server while it opens the first of two databases. It does not open the other one.
+func TestEndBeforeReady(t *testing.T) {
+	dir := t.TempDir()
+	data, accounts := filepath.Join(dir, "data"), filepath.Join(dir, "accounts")
+	// The file causes a note on standard error.
+	err := errors.Join(os.Mkdir(data, 0o700), os.WriteFile(filepath.Join(data, "letter"), nil, 0o600),
+		os.WriteFile(accounts, []byte("second:"+developmentKey+"\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := Config{Data: data, Version: "test", Stdout: io.Discard, Stderr: noting(cancel)}
+	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	c.Flags(set)
+	if err := set.Parse([]string{"--listen", "127.0.0.1:0", "--accounts-file", accounts}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(ctx, c); err != nil {
+		t.Errorf("serve ends with %v", err)
+	}
+	var opened []string
+	for _, name := range []string{developmentAccount, "second"} {
+		if _, err := os.Stat(filepath.Join(data, name, "MANIFEST")); err == nil {
+			opened = append(opened, name)
+		}
+	}
+	if !slices.Equal(opened, []string{developmentAccount}) {
+		t.Errorf("the databases %v were opened, want the first one", opened)
 	}
 }
