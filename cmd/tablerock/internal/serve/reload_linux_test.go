@@ -125,11 +125,11 @@ func TestReloadPipes(t *testing.T) {
 // context ends them, as a signal does.
 func TestStartWaitsForPipe(t *testing.T) {
 	dir := t.TempDir()
-	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, flag := range []string{"--accounts-file", "--faults"} {
+		pipe := filepath.Join(dir, "pipe"+flag) // the server before can still read the other one
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		c := Config{Data: filepath.Join(dir, "data"), Stdout: io.Discard, Stderr: io.Discard}
 		set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		c.Flags(set)
