@@ -30,7 +30,11 @@ func MergeCost(l runs.List) int64 {
 // other into the bottom.
 func (k *Picker) mergedRuns() *Plan {
 	cost := MergeCost(k.Runs)
-	if cost == 0 || k.Merged.Load() < cost || k.OutputLimit() < cost {
+	if cost == 0 || k.Merged.Load() < cost {
+		return nil
+	}
+	// A compaction that finds the disk full would refuse writes, for which there may be space.
+	if space := k.OutputLimit() - k.Runs.CompactionSpace(); space < cost+cost/4 {
 		return nil
 	}
 	if len(k.Runs.Tiers()) > 1 {
