@@ -23,9 +23,9 @@ func (f *importFlags) isAzurite(name string) bool {
 	return f.format == formatAzurite || f.format == "" && inner == transfer.AzuriteFile
 }
 
-// noAzuriteTable returns the error of a file of Azurite that lacks the table of an account, or
+// noAzuriteTable returns the error of a file of Azurite that lacks the table of the account, or
 // any table of it if table is "". has are the tables in the file.
-func noAzuriteTable(file, table, account string, has []string) error {
+func (a *app) noAzuriteTable(file, table string, has []string) error {
 	const most = 10
 	list := "no table"
 	if len(has) > 0 {
@@ -38,8 +38,11 @@ func noAzuriteTable(file, table, account string, has []string) error {
 	if table == "" {
 		what = "a table"
 	}
-	return hint.With(fmt.Errorf("%s: %s of account %s: %w", file, what, account, store.ErrTableNotFound),
-		"the file has "+list+"; --account names another account")
+	advice := "--account names another account"
+	if a.server != nil {
+		advice = "a server gets those of its own account: import others with --data DIR, and copy them to it with \"tablerock copy\""
+	}
+	return hint.With(fmt.Errorf("%s: %s of account %s: %w", file, what, a.account, store.ErrTableNotFound), "the file has "+list+"; "+advice)
 }
 
 // importAzurite imports the tables in a file of Azurite.
@@ -88,7 +91,7 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 	})
 	switch {
 	case err == nil && tables == 0 && oneAccount:
-		err = noAzuriteTable(read.Name, table, a.account, has)
+		err = a.noAzuriteTable(read.Name, table, has)
 	case err == nil && skipped:
 		err = &quietError{exitFailure}
 	case err == nil:
