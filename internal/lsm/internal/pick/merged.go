@@ -2,12 +2,17 @@ package pick
 
 import "github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 
-// minMergeCost is the least that MergeCost returns: queries take some milliseconds for it, as the syncs of
-// a compaction do.
-const minMergeCost = 4 << 20
+const (
+	// minMergeCost is the least that MergeCost returns: queries take some milliseconds for it, as the syncs
+	// of a compaction do.
+	minMergeCost = 4 << 20
+	// bottomCost is how often bytes count that are compacted into the bottom. It is large, and the run of
+	// the next flush overlaps it again: written as often as CPU time alone is worth it, it wears the disk.
+	bottomCost = 4
+)
 
 // MergeCost returns how many bytes the compactions of mergedRuns read until queries have to merge fewer
-// runs, 0 if there is nothing to compact.
+// runs, those into the bottom bottomCost times, 0 if there is nothing to compact.
 func MergeCost(l runs.List) int64 {
 	tiers := l.Tiers()
 	if len(tiers) > 1 {
@@ -22,7 +27,7 @@ func MergeCost(l runs.List) int64 {
 	if bottom == 0 {
 		return 0
 	}
-	return max(minMergeCost, tiers.Bytes()+bottom)
+	return max(minMergeCost, bottomCost*(tiers.Bytes()+bottom))
 }
 
 // mergedRuns compacts runs on whose merging queries have spent more than their compaction takes: those
@@ -34,7 +39,8 @@ func (k *Picker) mergedRuns() *Plan {
 		return nil
 	}
 	// A compaction that finds the disk full would refuse writes, for which there may be space.
-	if space := k.OutputLimit() - k.Runs.CompactionSpace(); space < cost+cost/4 {
+	need := min(cost, k.Runs.Bytes())
+	if k.OutputLimit()-k.Runs.CompactionSpace() < need+need/4 {
 		return nil
 	}
 	if len(k.Runs.Tiers()) > 1 {
@@ -44,7 +50,7 @@ func (k *Picker) mergedRuns() *Plan {
 	rs := k.ranges()
 	for i := range rs {
 		if rs[i].Above > 0 {
-			k.Merged.Add(-rs[i].Bottom - rs[i].Above)
+			k.Merged.Add(-bottomCost * (rs[i].Bottom + rs[i].Above))
 			return k.intoBottom("merged", rs, i, i+1)
 		}
 	}
