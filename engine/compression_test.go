@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -18,7 +17,6 @@ import (
 // Both compress text that repeats. Text of hexadecimal digits repeats nothing, so that only
 // CompressSmall compresses it.
 func TestCompression(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	const rows, length = 2000, 240
 	texts := map[string]func(r *rand.Rand) string{
 		"repeats": func(r *rand.Rand) string {

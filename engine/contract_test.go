@@ -183,9 +183,6 @@ func TestContract(t *testing.T) {
 		{"options=manual", engine.Options{SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && c.name != "options=small" {
-				t.Skip("with small options the same calls have more background work beside them")
-			}
 			r := &rigs{byDB: make(map[store.Store]*rig), opts: c.opts}
 			storetest.Run(t, r.backend())
 		})

@@ -16,7 +16,6 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -78,7 +77,6 @@ func TestCloseEndsWaitingDelete(t *testing.T) {
 // TestReclaimAfterFailedStep ends the context of a step of a reclaim, and fails one of its reads. The reclaim must free the
 // space of the deleted rows nevertheless: nobody repeats it before a write is refused.
 func TestReclaimAfterFailedStep(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	for _, want := range []error{context.Canceled, syscall.EIO} {
 		disk := vfs.NewMem()
 		fsys := errorfs.Wrap(disk, nil)

@@ -105,7 +105,6 @@ func (m *statsModel) verify(t *testing.T, exact bool) (exacts int) {
 // TestTableStats compares the figures of tables with a model, after random writes, loads,
 // flushes and compactions, also with snapshots that keep old versions.
 func TestTableStats(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	seed := testSeed(t)
 	exacts := 0
 	for i := range uint64(12) {

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // entityBody is the body of an insert of a second entity.
@@ -92,7 +90,6 @@ func TestSmuggling(t *testing.T) {
 
 // TestHeaders sends too many, too long and repeated headers.
 func TestHeaders(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	w := newWire(t, nil, nil)
 	good := w.sign(goodRequest)
 	with := func(lines string) string { return good + lines + "\r\n" }
@@ -142,7 +139,6 @@ func TestClientRequestIDs(t *testing.T) {
 
 // TestRejectedBodies sends bodies that are compressed, too long or incomplete.
 func TestRejectedBodies(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	var compressed bytes.Buffer
 	z := gzip.NewWriter(&compressed)
 	if _, err := z.Write(make([]byte, 8<<20)); err != nil {

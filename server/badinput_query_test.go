@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -26,7 +25,6 @@ const (
 
 // TestFilters sends unusual and invalid filters.
 func TestFilters(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	var requests []testRequest
 	for filter, want := range map[string]string{
 		strings.Repeat("Age eq 39 and ", 15) + "Age eq 39":                    acceptedAnything,
@@ -140,7 +138,6 @@ func forged(text string) string {
 
 // TestTokens sends continuation tokens that the server did not create.
 func TestTokens(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	var requests []testRequest
 	for _, name := range []string{"NextPartitionKey", "NextRowKey", "NextTableName"} {
 		path := "/People()?"
@@ -186,7 +183,6 @@ const rangeSeed = 7
 // tokens. A query must return its results within the range, and no other read or write may
 // reach a key outside of it.
 func TestRanges(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	w := newWire(t, nil, nil)
 	if err := w.store.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)

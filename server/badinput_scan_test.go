@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
@@ -130,7 +129,6 @@ func TestEndlessScanCors(t *testing.T) {
 // TestLargePages queries large entities. A page ends at about 4 MiB, and the pages together
 // have all entities.
 func TestLargePages(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	w := newPeopleServer(t)
 	text := edm.String(strings.Repeat("x", edm.MaxStringUnits))
 	const n = 100

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -234,7 +233,6 @@ const (
 // TestSupportMatrix executes every operation in every way and compares the results with the
 // table in the README, or with -rewrite writes it.
 func TestSupportMatrix(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	const file = "../README.md"
 	names := make([]string, 0, len(accessKinds))
 	for _, m := range accessKinds {

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
@@ -33,7 +32,6 @@ const transcripts = "testdata/transcripts/*.txt"
 // compares the responses. The transcripts must have every operation and every error of the
 // protocol. Rewrite the responses with go test ./server -run TestTranscripts -rewrite.
 func TestTranscripts(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	files, err := filepath.Glob(transcripts)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)

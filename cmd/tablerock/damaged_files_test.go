@@ -13,7 +13,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/explorer"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
@@ -85,7 +84,6 @@ var damages = map[string]func(whole, other []byte) []byte{
 // TestDamagedFiles imports files with faults by the command and by the pages: both say what is
 // wrong with the file, in the same words, and neither calls it an error of the program.
 func TestDamagedFiles(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	const (
 		gzipCut, zstdCut = `the gzip data is truncated; copy the file again`, `the Zstandard data is truncated; copy the file again`
 		jsonCut          = `the JSON text ends before its end: the file is truncated; copy it again`

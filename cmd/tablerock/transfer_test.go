@@ -17,7 +17,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -118,7 +117,6 @@ func described(t *testing.T, rows *transfer.Reader) []string {
 // TestTransferRoundTrips exports random entities in each format and imports the file
 // elsewhere: values and types are the same, bit by bit.
 func TestTransferRoundTrips(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TABLEROCK_SEED"); s != "" {
 		var err error

@@ -7,13 +7,11 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // TestFileSizes loads or flushes rows of equal size and checks where the files end.
 func TestFileSizes(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	const (
 		small = 64 << 10
 		large = 4 << 20 // a file of a table has an eighth, and one of a partition can have a sixteenth

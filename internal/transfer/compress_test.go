@@ -135,7 +135,6 @@ func TestReadDamagedArchive(t *testing.T) {
 // TestImportDamagedArchive changes each of many bytes of archives: the error says that the data
 // is damaged, also where a row is not valid before the reader has seen the damage.
 func TestImportDamagedArchive(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	for _, c := range bothCompressions {
 		whole := compressed(t, c, manyLines(2000))
 		badRows := 0

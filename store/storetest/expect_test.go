@@ -88,7 +88,6 @@ func TestEntitiesDoNotEndTest(t *testing.T) {
 
 // TestFewFailuresArePrinted runs the suite on a store that ignores Reverse.
 func TestFewFailuresArePrinted(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	b := Backend{Open: func(testing.TB) store.Store {
 		h := &hooks{mapStore: newMap(fixedClock)}
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // memBytes returns about how much memory p takes.
@@ -31,9 +30,6 @@ func (p *part) memBytes() int {
 // TestMemory collects entities that need more memory than their encodings: those of a few bytes,
 // those that leave no room for a second one in a chunk, and those of which each has other names.
 func TestMemory(t *testing.T) {
-	if race.Enabled {
-		t.Skip("it counts bytes, and Loads in package engine have the goroutines")
-	}
 	blob := edm.Binary(make([]byte, edm.MaxBinaryBytes))
 	name := strings.Repeat("n", 200)
 	for kind, c := range map[string]struct {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/remote"
 	"github.com/tablerock-db/tablerock/store/storetest"
@@ -16,7 +15,6 @@ import (
 // TestBatchBytes copies entities whose requests are long for their size: no batch is above the
 // limit of a request.
 func TestBatchBytes(t *testing.T) {
-	race.SkipOneGoroutine(t)
 	const wide = "表" // three bytes of JSON and nine of a URL for two bytes
 	for _, c := range []struct {
 		name       string
