@@ -57,7 +57,7 @@ type Tree struct {
 	counters Counters
 
 	deleted keyrange.Deleted
-	merged  atomic.Int64 // see Merged
+	merged  atomic.Int64 // pick.Picker.Merged
 
 	opener runs.Opener
 	trash  trash.Trash
@@ -133,8 +133,8 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*runs.File) (
 // it copies. It reports whether a compaction of what queries have passed there is due.
 func (t *Tree) FoundDeleted(lower, upper []byte, n int) bool { return t.deleted.Add(lower, upper, n) }
 
-// A query spends on each run that it merges with another one as long as a compaction on mergedRun bytes, and
-// on each entity as long as on mergedEntity bytes. Measured with four runs of entities of 200 bytes.
+// For each run that a query merges with another one, it takes as long as a compaction of mergedRun bytes, and
+// for each entity as long as one of mergedEntity bytes. Measured with four runs of entities of 200 bytes.
 const (
 	mergedRun    = 256
 	mergedEntity = 8

@@ -158,7 +158,7 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 	return c.showColumns()
 }
 
-// few sets byRow. It says whether there were fewer rows than minColumns.
+// few notes whether there were fewer rows than minColumns, and sets byRow if so.
 func (c *Cursor) few(few bool) {
 	if !few {
 		c.waited = 0

@@ -113,7 +113,7 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 		}
 		one, open := s.open[a.name]
 		if !open {
-			err := ctx.Err() // to open a database can take long
+			err := ctx.Err() // opening a database can take long
 			if err == nil {
 				one, err = s.openOne(ctx, a, local)
 			}

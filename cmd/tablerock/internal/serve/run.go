@@ -135,7 +135,7 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 		s.backups.Note(ctx, s.dbs.forBackups())
 		err = s.serve(ctx)
 	case errors.Is(err, ctx.Err()):
-		err = nil // it was told to end before it is ready
+		err = nil // ctx ended before the server was ready
 	}
 	return errors.Join(err, s.open.close(), s.backups.Close())
 }

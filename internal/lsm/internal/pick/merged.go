@@ -6,13 +6,14 @@ const (
 	// minMergeCost is the least that MergeCost returns: queries take some milliseconds for it, as the syncs
 	// of a compaction do.
 	minMergeCost = 4 << 20
-	// bottomCost is how often bytes count that are compacted into the bottom. It is large, and the run of
-	// the next flush overlaps it again: written as often as CPU time alone is worth it, it wears the disk.
+	// bottomCost is by how much a compaction into the bottom counts for more than its bytes. The bottom is
+	// large, and the run of the next flush overlaps it again: by CPU time alone it would be written so often
+	// that the disk wears out.
 	bottomCost = 4
 )
 
 // MergeCost returns how many bytes the compactions of mergedRuns read until queries have to merge fewer
-// runs, those into the bottom bottomCost times, 0 if there is nothing to compact.
+// runs, times bottomCost if they are into the bottom, 0 if there is nothing to compact.
 func MergeCost(l runs.List) int64 {
 	tiers := l.Tiers()
 	if len(tiers) > 1 {
@@ -30,15 +31,15 @@ func MergeCost(l runs.List) int64 {
 	return max(minMergeCost, bottomCost*(tiers.Bytes()+bottom))
 }
 
-// mergedRuns compacts runs on whose merging queries have spent more than their compaction takes: those
-// of the fullest tier, as fullestTier does, or if there is one run above the bottom, one range after the
-// other into the bottom.
+// mergedRuns compacts runs once queries have spent as much time on merging them as the compaction takes.
+// It compacts the fullest tier, as fullestTier does. If there is only one run above the bottom, it
+// compacts that run into the bottom, one range at a time.
 func (k *Picker) mergedRuns() *Plan {
 	cost := MergeCost(k.Runs)
 	if cost == 0 || k.Merged.Load() < cost {
 		return nil
 	}
-	// A compaction that finds the disk full would refuse writes, for which there may be space.
+	// If a compaction finds the disk full, the database refuses writes, although it may have space for them.
 	need := min(cost, k.Runs.Bytes())
 	if k.OutputLimit()-k.Runs.CompactionSpace() < need+need/4 {
 		return nil

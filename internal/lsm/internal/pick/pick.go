@@ -17,8 +17,8 @@
 //	tier, full       a tier has TierRuns runs: compact it into the next tier
 //	tier, fullest    more than 14 runs above the bottom overlap, or more than 64 are there:
 //	                 compact the fullest
-//	merged           queries have spent more on merging runs than their compaction takes: compact
-//	                 the fullest tier, or into the bottom the only run above it
+//	merged           queries have spent as much time on merging runs as their compaction takes:
+//	                 compact the fullest tier, or the only run above the bottom into the bottom
 //	compress         a move was not done, because a rewrite would compress the file in another way
 //
 // Garbage is the estimated size of obsolete versions. Entries above the bottom shadow older
@@ -113,7 +113,7 @@ type Picker struct {
 	Dropped func(table uint32) bool
 	// Deleted has the ranges that queries found deleted.
 	Deleted *keyrange.Deleted
-	// Merged is what queries have spent on merging runs: the bytes that compactions read in that time.
+	// Merged is the time that queries have spent on merging runs, as the bytes that a compaction reads in it.
 	Merged *atomic.Int64
 	// OutputLimit returns how many bytes a compaction may write before it removes any.
 	OutputLimit func() int64

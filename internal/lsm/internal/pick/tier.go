@@ -104,10 +104,9 @@ func fullest(l runs.List) uint32 {
 // Debt returns how many bytes compactions have to read before fewer runs overlap: those of the
 // tier that fullTier or fullestTier compacts, 0 if there is none.
 func (k *Picker) Debt() int64 {
-	counts := tierRuns(k.Runs)
-	tier := slices.IndexFunc(counts, func(n int) bool { return n >= k.TierRuns })
+	tier := slices.IndexFunc(tierRuns(k.Runs), func(n int) bool { return n >= k.TierRuns })
 	if tier < 0 && k.Overlap > MaxTierRuns {
-		tier = slices.Index(counts, slices.Max(counts))
+		tier = int(fullest(k.Runs))
 	}
 	if tier < 0 {
 		return 0
