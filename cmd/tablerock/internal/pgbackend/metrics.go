@@ -67,9 +67,9 @@ func Help() map[string]string {
 	return texts
 }
 
-// WriteMetrics writes the metrics of the open databases in the text format of Prometheus.
+// WriteMetrics writes the metrics of the databases that are served in the text format of Prometheus.
 func (s *Set) WriteMetrics(w io.Writer) {
-	list := s.members()
+	list := s.servedMembers()
 	all := make([]postgres.Stats, len(list))
 	for i, m := range list {
 		all[i] = m.db.Stats()
@@ -82,10 +82,10 @@ func (s *Set) WriteMetrics(w io.Writer) {
 	}
 }
 
-// Pool returns the figures of all databases as JSON: an array of postgres.Stats, or null.
+// Pool returns the figures of the databases that are served as JSON: an array of postgres.Stats, or null.
 func (s *Set) Pool() json.RawMessage {
 	var list []postgres.Stats
-	for _, m := range s.members() {
+	for _, m := range s.servedMembers() {
 		list = append(list, m.db.Stats())
 	}
 	text, _ := json.Marshal(list) // numbers have JSON

@@ -60,8 +60,9 @@ type Set struct {
 
 	opening sync.Mutex // held while a database or a store is opened, which can take long
 
-	mu   sync.Mutex
-	open map[string]*member // by URL; +checklocks:mu
+	mu     sync.Mutex
+	open   map[string]*member // by URL; +checklocks:mu
+	served map[string]bool    // by URL, nil for all; +checklocks:mu
 }
 
 // member is an open database with its accounts.
@@ -102,6 +103,18 @@ func (s *Set) Store(ctx context.Context, u *URL, account string) (*postgres.Stor
 	return m.stores[account], nil
 }
 
+// Serve names the databases of the accounts that are served. Others that are open, as for requests
+// of an account that was removed, do not count for Ping and have no figures.
+func (s *Set) Serve(urls []*URL) {
+	served := make(map[string]bool, len(urls))
+	for _, u := range urls {
+		served[u.connection] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.served = served
+}
+
 // members returns the open databases in the order of their names.
 func (s *Set) members() []*member {
 	s.mu.Lock()
@@ -109,10 +122,18 @@ func (s *Set) members() []*member {
 	return slices.SortedFunc(maps.Values(s.open), func(a, b *member) int { return strings.Compare(a.url.text, b.url.text) })
 }
 
-// Ping asks all databases at once whether they can serve. It returns the reasons of those
-// that cannot.
-func (s *Set) Ping(ctx context.Context) error {
+// servedMembers returns those of members that are served.
+func (s *Set) servedMembers() []*member {
 	list := s.members()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(list, func(m *member) bool { return s.served != nil && !s.served[m.url.connection] })
+}
+
+// Ping asks the databases that are served at once whether they can serve. It returns the reasons
+// of those that cannot.
+func (s *Set) Ping(ctx context.Context) error {
+	list := s.servedMembers()
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for i, m := range list {

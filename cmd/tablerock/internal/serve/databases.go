@@ -49,6 +49,17 @@ func (d databases) local() databases {
 	return list
 }
 
+// urls returns the databases of PostgreSQL, of each account that is in one.
+func (d databases) urls() []*pgbackend.URL {
+	var list []*pgbackend.URL
+	for _, one := range d {
+		if one.backend != nil {
+			list = append(list, one.backend)
+		}
+	}
+	return list
+}
+
 // forBackups returns those of local, for their backups.
 func (d databases) forBackups() []schedule.Database {
 	var list []schedule.Database

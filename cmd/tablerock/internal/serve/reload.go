@@ -71,6 +71,7 @@ func (s *service) reloadAccounts(ctx context.Context) error {
 		return err
 	}
 	s.dbs = dbs
+	s.open.backends.Serve(dbs.urls())
 	s.front.LimitConnections(s.connections(openFiles())) // more databases need more files
 	if err := s.publish(); err != nil {
 		s.log.Error("SIGHUP: the ready file is not up to date", "err", logtext.Advice(err))

@@ -157,6 +157,7 @@ func (s *service) openDatabases(ctx context.Context, accounts []account) (err er
 	if s.dbs, err = s.open.of(ctx, accounts); err != nil {
 		return err
 	}
+	s.open.backends.Serve(s.dbs.urls())
 	// Remove the file after the databases are locked: before, it could be the file of a
 	// running server.
 	return removeReady(s.ReadyFile)
