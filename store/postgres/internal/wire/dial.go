@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,11 +78,15 @@ var settings = [][2]string{
 
 // Dialer makes connections.
 type Dialer struct {
-	config     *pgconn.Config
+	url        string
 	allowAsync bool
 	now        func() time.Time
 	Trips      atomic.Uint64 // round trips of all connections
 	newest     atomic.Uint64 // the highest timeline of a PostgreSQL server so far
+
+	mu sync.Mutex
+	// +checklocks:mu
+	config *pgconn.Config // of the last connection
 }
 
 var errURL = errors.New("the URL of the database is malformed: want postgres://USER@HOST:PORT/DATABASE")
@@ -114,9 +119,20 @@ func NewDialer(url string, allowAsync bool, now func() time.Time) (*Dialer, erro
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, errURL
 	}
-	config, err := pgconn.ParseConfig(url)
+	d := &Dialer{url: url, allowAsync: allowAsync, now: now}
+	config, err := d.parse()
 	if err != nil {
 		return nil, parseError(err)
+	}
+	d.config = config // +checklocksignore: nobody else has d
+	return d, nil
+}
+
+// parse reads the URL, and the files and variables that complete it.
+func (d *Dialer) parse() (*pgconn.Config, error) {
+	config, err := pgconn.ParseConfig(d.url)
+	if err != nil {
+		return nil, err
 	}
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
 		config.ConnectTimeout = connectTimeout
@@ -125,9 +141,21 @@ func NewDialer(url string, allowAsync bool, now func() time.Time) (*Dialer, erro
 		config.RuntimeParams["application_name"] = "tablerock"
 	}
 	config.DialFunc = dialConnecting
-	d := &Dialer{config: config, allowAsync: allowAsync, now: now}
 	config.ValidateConnect = d.validate
-	return d, nil
+	return config, nil
+}
+
+// current returns the configuration of the next connection. It reads the files again, as psql does for each
+// connection: a password or a certificate may have been replaced. If they cannot be used, or have no password any
+// more, the configuration stays as it was: another program may write them.
+func (d *Dialer) current() *pgconn.Config {
+	config, err := d.parse()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && (config.Password != "" || d.config.Password == "") {
+		d.config = config
+	}
+	return d.config
 }
 
 // validate refuses a server so that pgconn tries the next host of the URL: a standby, the
@@ -223,7 +251,7 @@ func (d *Dialer) ConnectOther(ctx context.Context, server string) (*Conn, error)
 
 // Connect returns a connection that has passed all checks.
 func (d *Dialer) Connect(ctx context.Context) (*Conn, error) {
-	pg, err := pgconn.ConnectConfig(context.WithValue(ctx, connecting{}, true), d.config)
+	pg, err := pgconn.ConnectConfig(context.WithValue(ctx, connecting{}, true), d.current())
 	if err != nil {
 		return nil, ConnectError(ctx, err)
 	}
