@@ -9,6 +9,10 @@ import (
 // show whether they do. Options.AllowAsync accepts such a server.
 var ErrAsync = wire.ErrAsync
 
+// ErrReadOnly means that a server is no standby, but that default_transaction_read_only is on. Managed services set
+// it when the disk is nearly full.
+var ErrReadOnly = wire.ErrReadOnly
+
 // reason is an error with a text of its own.
 type reason struct {
 	text string

@@ -95,6 +95,8 @@ func explain(ctx context.Context, u *URL, err error) error {
 			"that is right if the newest writes may be lost, and where the disks below PostgreSQL are replicated without its knowledge, as in most managed services")
 	case errors.Is(err, store.ErrNotDatabase):
 		return hint.With(about, "") // it says so itself
+	case errors.Is(err, postgres.ErrReadOnly):
+		return hint.With(about, "make space first if the service that runs PostgreSQL has set it because the disk is nearly full, and set it to off")
 	case errors.Is(err, store.ErrReadOnly):
 		return hint.With(about, "name the primary, or all servers of the cluster: postgres://USER@HOST1,HOST2/DATABASE")
 	case strings.HasSuffix(about.Error(), noTLS):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
+	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/store/postgres/pgtest"
 )
@@ -30,6 +31,7 @@ func TestConnectionParameters(t *testing.T) {
 		{"target_session_attrs=bogus&password=hunter2", errors.ErrUnsupported, []string{"target_session_attrs"}},
 		{"nothing=1", errors.ErrUnsupported, []string{`"nothing"`, "remove it"}},
 		{"statement_timeout=soon", errors.ErrUnsupported, []string{`"statement_timeout"`, "correct this parameter"}},
+		{"default_transaction_read_only=on", store.ErrReadOnly, []string{"default_transaction_read_only is on", "set it to off"}},
 		{"dbname=none", fs.ErrNotExist, []string{`"none"`, "createdb"}},
 		{"sslmode=require", nil, []string{"refused TLS", "ssl = on", "sslmode"}},
 	} {

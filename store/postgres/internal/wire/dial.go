@@ -170,20 +170,27 @@ func (d *Dialer) validate(ctx context.Context, c *pgconn.PgConn) error {
 	if len(result.Rows) != 1 || len(result.Rows[0]) != 2 {
 		return errNoServer
 	}
-	if string(result.Rows[0][0]) == "on" {
-		return ErrStandby
-	}
+	readOnly := string(result.Rows[0][0]) == "on"
 	if version := string(result.Rows[0][1]); !strings.HasPrefix(version, "PostgreSQL") || strings.Contains(version, "-YB-") {
+		if readOnly {
+			return ErrStandby
+		}
 		return nil
 	}
-	result = c.ExecParams(ctx, "SELECT "+ServerSQL, nil, nil, nil, nil).Read()
+	result = c.ExecParams(ctx, "SELECT pg_is_in_recovery(), "+ServerSQL, nil, nil, nil, nil).Read()
 	if result.Err != nil {
 		return result.Err
 	}
-	if len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
+	if len(result.Rows) != 1 || len(result.Rows[0]) != 2 {
 		return errNoServer
 	}
-	server := string(result.Rows[0][0])
+	switch standby := string(result.Rows[0][0]) != "f"; {
+	case standby:
+		return ErrStandby
+	case readOnly:
+		return ErrReadOnly
+	}
+	server := string(result.Rows[0][1])
 	if avoid, _ := ctx.Value(avoiding{}).(string); avoid == server {
 		return errSameServer
 	}
@@ -221,6 +228,8 @@ func dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
 var (
 	// ErrStandby means that the server accepts no writes.
 	ErrStandby = errors.New("the server is a read-only standby")
+	// ErrReadOnly is the ErrStandby of a primary that somebody, or the service that runs it, has made read-only.
+	ErrReadOnly error = readOnlyError("the server is read-only: default_transaction_read_only is on for it, the database or the user")
 	// ErrAsync means that commits do not wait for a standby, or that the server does not
 	// show whether they do.
 	ErrAsync = errors.New("commits do not wait for a standby, so a failover loses acknowledged writes")
@@ -232,6 +241,14 @@ var (
 
 	errHidden error = asyncError("the server does not show whether its commits wait for a replica, so a failover may lose acknowledged writes")
 )
+
+// readOnlyError is an ErrStandby that says the reason in place of its text.
+type readOnlyError string
+
+func (e readOnlyError) Error() string { return string(e) }
+
+// Is reports whether target is ErrStandby.
+func (e readOnlyError) Is(target error) bool { return target == ErrStandby }
 
 // asyncError is an ErrAsync that says the reason in place of its text.
 type asyncError string
