@@ -56,11 +56,13 @@ var (
 		DELETE FROM tr_long WHERE tid = (SELECT id FROM l) AND h >= $2 AND h <= $3`, wire.OIDInt8, wire.OIDBytea, wire.OIDBytea)
 
 	// olderHere counts the transactions that began before a time, and the sessions that do
-	// not show it.
-	olderHere = wire.NewStatement("older", 3, `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+	// not show it. It says whether a transaction that is not newer than a number can still run. That is so of no
+	// number that this cluster has not reached: it is of another one, whose dump was restored here.
+	olderHere = wire.NewStatement("older", 3, `SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint <= $2
+			AND $2 < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)::int::bigint,
 		count(*) FILTER (WHERE (extract(epoch FROM xact_start) * 10000000)::bigint + 116444736000000000 <= $1),
-		count(*) FILTER (WHERE query = '<insufficient privilege>')
-		FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`, wire.OIDInt8)
+		count(*) FILTER (WHERE query = '<insufficient privilege>' OR state = 'disabled')
+		FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`, wire.OIDInt8, wire.OIDInt8)
 
 	// forgetTable removes a table from tr_dead if nothing of it is left.
 	forgetTable = wire.NewStatement("forget", 0, `DELETE FROM tr_dead WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM tr_entities WHERE tid = $1)
@@ -188,11 +190,11 @@ func (s *sweeper) hasWriters(ctx context.Context, t deadTable) (bool, error) {
 	if s.d.kind != wire.PostgreSQL {
 		return s.youngerThan(ctx, t, foreignAge)
 	}
-	var xmin, older, hidden int64
+	var running, older, hidden int64
 	err := s.d.read(ctx, func(c *wire.Conn) error {
-		c.Queue(olderHere, wire.Int8Arg(t.seen))
+		c.Queue(olderHere, wire.Int8Arg(t.seen), wire.Int8Arg(t.xid))
 		_, err := c.RoundTrip(ctx, func(_ int, values [][]byte) (err error) {
-			for i, v := range []*int64{&xmin, &older, &hidden} {
+			for i, v := range []*int64{&running, &older, &hidden} {
 				var bad error
 				*v, bad = wire.Int8Of(values[i])
 				err = errors.Join(err, bad)
@@ -201,7 +203,7 @@ func (s *sweeper) hasWriters(ctx context.Context, t deadTable) (bool, error) {
 		})
 		return err
 	})
-	if err != nil || xmin <= t.xid || older > 0 {
+	if err != nil || running > 0 || older > 0 {
 		return true, err
 	}
 	if hidden > 0 {

@@ -196,6 +196,35 @@ func TestSweepWaitsForHiddenWriters(t *testing.T) {
 	b.wantRowsAtLast(w, "an old drop", "0 0 0")
 }
 
+// TestSweepWaitsForUnwatchedWriters does not see when a transaction began, because its session has track_activities off.
+func TestSweepWaitsForUnwatchedWriters(t *testing.T) {
+	t.Parallel()
+	b := openDatabase(t)
+	writer, err := b.d.acquire(t.Context())
+	b.must(err)
+	_, err = writer.Script(t.Context(), "SET track_activities = off")
+	b.must(err)
+	_, err = writer.Script(t.Context(), "BEGIN; SELECT id FROM tr_tables")
+	b.must(err)
+	b.drop()
+	w := newTestSweeper(b.d)
+	b.wantRows(w, "while a transaction can add entities", "0 0 1")
+	writer.Close()
+	b.d.pool.Release(writer)
+	b.wantRowsAtLast(w, "after the writer", "0 0 0")
+}
+
+// TestSweepRestored sweeps a table that was dropped in another cluster, of which this one has a dump: it may never reach
+// the number of that transaction.
+func TestSweepRestored(t *testing.T) {
+	t.Parallel()
+	b := openDatabase(t)
+	b.fill(20)
+	b.drop()
+	pgtest.Exec(t, b.url, "UPDATE tr_dead SET xid = xid + 1000000000000")
+	b.wantRowsAtLast(newTestSweeper(b.d), "a drop of another cluster", "0 0 0")
+}
+
 // TestSweepCommand calls Sweep, and takes a sample.
 func TestSweepCommand(t *testing.T) {
 	t.Parallel()
