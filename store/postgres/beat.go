@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,8 +71,10 @@ const tickNow = "((SELECT c.base FROM tr_clock AS c) + nextval('tr_tick'))"
 // tickAbove is the same for an update of e, whose Timestamp must increase.
 const tickAbove = "CASE WHEN e.ts < " + tickSQL + " THEN " + tickSQL + " ELSE 1 / (e.ts - e.ts) END"
 
-const beatSQL = "UPDATE tr_clock AS c SET base = CASE WHEN least(" + clockSQL + ", $1) - nextval('tr_tick') > c.base + " + leastRaise + " THEN least(" +
-	clockSQL + ", $1) - nextval('tr_tick') ELSE c.base END RETURNING " + clockSQL
+// beatSQL changes no row of tables that a newer program has upgraded while this one runs.
+var beatSQL = "UPDATE tr_clock AS c SET base = CASE WHEN least(" + clockSQL + ", $1) - nextval('tr_tick') > c.base + " + leastRaise + " THEN least(" +
+	clockSQL + ", $1) - nextval('tr_tick') ELSE c.base END WHERE (SELECT version FROM tr_version) = " + strconv.Itoa(schemaVersion) +
+	" RETURNING " + clockSQL
 
 var (
 	// beatHere is for PostgreSQL: it identifies the server and says whether commits wait.
@@ -207,7 +211,8 @@ func (d *Database) beat(ctx context.Context, c *wire.Conn) error {
 	case c.Warning != nil:
 		return fmt.Errorf("the beat was committed without a standby: %w", c.Warning)
 	case len(rows) != 1 || rows[0] != 1:
-		return errNoSchema
+		d.heart.sent.Store(nil)
+		return cmp.Or(checkSchema(ctx, c), error(errNoSchema))
 	case s == beatHere && standbys == "" && !d.async:
 		d.heart.sent.Store(nil)
 		return errStandbys

@@ -317,6 +317,31 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
+// TestUpgradeWhileServing upgrades the tables, as a newer program does, while a Database of this one is open. It reads
+// and writes nothing any more, not even its heartbeat.
+func TestUpgradeWhileServing(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Shared(t).NewDatabase(t)
+	s := openURL(t, url, &Options{AllowAsync: true})
+	s.makeTable(t)
+	pgtest.Exec(t, url, "UPDATE tr_version SET version = 2", "UPDATE tr_clock SET base = 0")
+	await(t, "a refusal", func() bool { return s.Ping(t.Context()) != nil })
+	for name, call := range map[string]func() error{
+		"Get":   func() error { _, err := s.Get(t.Context(), people, one("a", 1).Key); return err },
+		"Apply": func() error { _, err := s.Apply(t.Context(), people, store.Insert(one("a", 1))); return err },
+		"Ping":  func() error { return s.Ping(t.Context()) },
+	} {
+		if err := call(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrNewerFormat) {
+			t.Errorf("%s: %v, want %v and %v", name, err, store.ErrUnavailable, store.ErrNewerFormat)
+		}
+	}
+	if base := pgtest.Exec(t, url, "SELECT base FROM tr_clock")[0]; base != "0" {
+		t.Errorf("a beat has written the base %s", base)
+	}
+	pgtest.Exec(t, url, "UPDATE tr_version SET version = 1")
+	await(t, "the version of this program", func() bool { return s.Ping(t.Context()) == nil })
+}
+
 // TestRefusalsAfterHeartbeat lets the last beat become too old while the server answers. An answer
 // that it has no row, or has one, is no answer of the primary then.
 func TestRefusalsAfterHeartbeat(t *testing.T) {
