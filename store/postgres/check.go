@@ -213,10 +213,16 @@ func (ch *checker) durable() error {
 	return nil
 }
 
-// connections checks that a pool of the default size fits beside the sessions that there are.
+// connections checks that a pool of the default size fits beside the sessions that there are. The user and the
+// database can have limits of their own, except for a superuser.
 func (ch *checker) connections() error {
-	row, err := ch.row(`SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - count(*)
-		FROM pg_stat_activity WHERE backend_type = 'client backend' OR backend_type IS NULL`, 1)
+	row, err := ch.row(`SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - s.clients,
+		CASE WHEN u.rolconnlimit >= 0 AND NOT u.rolsuper THEN u.rolconnlimit - s.of_user END,
+		CASE WHEN d.datconnlimit >= 0 AND NOT u.rolsuper THEN d.datconnlimit - s.of_database END)
+		FROM pg_roles AS u, pg_database AS d, (SELECT count(*) AS clients, count(*) FILTER (WHERE usename = session_user) AS of_user,
+			count(*) FILTER (WHERE datname = current_database()) AS of_database
+			FROM pg_stat_activity WHERE backend_type = 'client backend' OR backend_type IS NULL) AS s
+		WHERE u.rolname = session_user AND d.datname = current_database()`, 1)
 	if err != nil {
 		return err
 	}

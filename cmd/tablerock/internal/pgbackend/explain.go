@@ -33,7 +33,10 @@ var refusals = []struct {
 	{"42P07", errors.ErrUnsupported, "another program has tables here: name a database of its own, or a schema by ?search_path=SCHEMA in the URL"},
 	{"3D000", fs.ErrNotExist, `create the database by "createdb", and its schema by "tablerock backend init"`},
 	{"42501", fs.ErrPermission, `grant the user the rights on the schema, or run "tablerock backend init" as its owner`},
-	{"53300", nil, "raise max_connections of PostgreSQL, or lower --backend-conns of the servers that use it"},
+	{
+		"53300", nil, "raise max_connections of PostgreSQL, or lower --backend-conns of the servers that use it; " +
+			"if the message names a user or a database, raise its CONNECTION LIMIT",
+	},
 	{"57P03", nil, "PostgreSQL starts or recovers: try again"},
 }
 
