@@ -230,18 +230,12 @@ func (s *sweeper) youngerThan(ctx context.Context, t deadTable, age time.Duratio
 
 // sweepLoop sweeps, and takes samples for Stats, until ctx ends.
 func (d *Database) sweepLoop(ctx context.Context) {
-	s := &sweeper{d: d, rows: func(int64) {}, paused: func(ctx context.Context, took time.Duration) error {
-		return wait(ctx, took) // it uses half of the time of one connection
-	}}
+	samples := &sampler{d: d}
+	s := d.newSweeper(samples)
 	v := &vacuumer{d: d}
-	sampled := time.Time{}
 	failed := false
 	for {
-		var err error
-		if now := d.heart.now(); now.Sub(sampled) >= sampleInterval {
-			err = d.takeSample(ctx)
-			sampled = now
-		}
+		err := samples.run(ctx)
 		if wait(ctx, sweepInterval) != nil {
 			return
 		}
@@ -251,6 +245,17 @@ func (d *Database) sweepLoop(ctx context.Context) {
 		}
 		failed = err != nil
 	}
+}
+
+// newSweeper returns a sweeper that uses half of the time of one connection. It takes samples too, because a large
+// table takes it minutes.
+func (d *Database) newSweeper(samples *sampler) *sweeper {
+	return &sweeper{d: d, rows: func(int64) {}, paused: func(ctx context.Context, took time.Duration) error {
+		if err := samples.run(ctx); err != nil {
+			return err
+		}
+		return wait(ctx, took)
+	}}
 }
 
 // wait waits until ctx ends, whose error it returns, or until the time has passed.
@@ -288,6 +293,21 @@ func Sweep(ctx context.Context, url string, progress func(rows int64)) (int64, e
 }
 
 const sampleInterval = 30 * time.Second
+
+// sampler takes a sample each sampleInterval.
+type sampler struct {
+	d    *Database
+	last time.Time
+}
+
+func (s *sampler) run(ctx context.Context) error {
+	now := s.d.heart.now()
+	if now.Sub(s.last) < sampleInterval {
+		return nil
+	}
+	s.last = now
+	return s.d.takeSample(ctx)
+}
 
 // sampleHere reads estimates and sizes of files.
 var sampleHere = wire.NewStatement("sample", 5, `SELECT sum(s.n_live_tup)::bigint, sum(s.n_dead_tup)::bigint, sum(pg_table_size(s.relid))::bigint,

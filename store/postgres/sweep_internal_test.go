@@ -243,6 +243,34 @@ func TestSweepCommand(t *testing.T) {
 	b.wantRowsAtLast(newTestSweeper(b.d), "after Sweep", "0 0 0")
 }
 
+// TestSampleDuringSweep takes samples of a table that is being swept: it is one of those that are not finished.
+func TestSampleDuringSweep(t *testing.T) {
+	t.Parallel()
+	var clock shiftedClock
+	b := &database{t: t, url: pgtest.Shared(t).NewDatabase(t)}
+	b.s = openURL(t, b.url, &Options{AllowAsync: true, now: clock.now, manual: true})
+	b.d = b.s.db
+	b.s.makeTable(t)
+	b.fill(2 * sweepRows)
+	samples := &sampler{d: b.d}
+	b.must(samples.run(t.Context()))
+	b.drop()
+	w := b.d.newSweeper(samples)
+	var seen []int64
+	pause := w.paused
+	w.paused = func(ctx context.Context, _ time.Duration) error {
+		clock.by.Add(int64(sampleInterval))
+		await(t, "a beat", func() bool { b.d.heart.wake(); return b.d.Ping(ctx) == nil })
+		err := pause(ctx, 0)
+		seen = append(seen, b.d.Stats().Sample.DroppedTables)
+		return err
+	}
+	b.must(w.run(t.Context()))
+	if want := []int64{1, 1, 1}; !slices.Equal(seen, want) {
+		t.Errorf("the samples have %v dropped tables, want %v", seen, want)
+	}
+}
+
 // TestSweepAlone stops Sweep after its first transaction for longer than sweepInterval. No other sweeper of the same
 // process removes rows meanwhile, which Sweep would not count.
 func TestSweepAlone(t *testing.T) {
