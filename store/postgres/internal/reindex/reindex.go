@@ -68,7 +68,7 @@ var errNoIndex = errors.New("tr_entities has no index of its keys")
 type indexState struct {
 	size, fresh int64 // of the index, and of a new one, estimated
 	allowed     bool  // whether the user owns it, and a rebuild by the server is correct
-	busy        bool  // a VACUUM, a rebuild, or an old transaction that a rebuild would wait for
+	busy        bool  // a VACUUM, a rebuild, whose index is no leftover, or an old transaction that a rebuild would wait for
 	leftovers   []string
 }
 
@@ -83,7 +83,7 @@ func (s indexState) ratio() float64 {
 const lookSQL = `SELECT pg_relation_size(i.indexrelid)::bigint,
 	(greatest(c.reltuples, s.n_live_tup) * (8 + 8 + w.width + 1 + 3.5 + 4) * b.size / (0.9 * (b.size - 40)))::bigint,
 	pg_has_role(c.relowner, 'USAGE') AND current_setting('server_version_num')::int >= 140004,
-	EXISTS (SELECT 1 FROM pg_locks AS l WHERE l.locktype = 'relation' AND l.relation = c.oid AND l.mode = 'ShareUpdateExclusiveLock'
+	EXISTS (SELECT 1 FROM pg_locks AS l WHERE l.locktype = 'relation' AND l.relation IN (c.oid, 'tr_long'::regclass) AND l.mode = 'ShareUpdateExclusiveLock'
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 	OR EXISTS (SELECT 1 FROM pg_stat_activity AS a WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
 		AND a.xact_start < clock_timestamp() - interval '10 s')

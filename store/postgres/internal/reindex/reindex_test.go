@@ -221,6 +221,32 @@ func TestRebuildLeftovers(t *testing.T) {
 	}
 }
 
+// TestRebuildBesideAnother runs while somebody else rebuilds the indexes of a table. The new one is not valid yet, and
+// is no leftover.
+func TestRebuildBesideAnother(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"tr_entities", "tr_long"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			b := newDatabase(t)
+			blocker, other := b.session(), b.session()
+			_, err := blocker.Script(t.Context(), "BEGIN; DELETE FROM "+table+" WHERE false")
+			b.must(err)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := other.Script(context.WithoutCancel(t.Context()), "REINDEX TABLE CONCURRENTLY "+table)
+				ended <- err
+			}()
+			b.await("a rebuild that waits", func() bool { return strings.Contains(b.invalid(), "_ccnew") })
+			b.must(b.server().Run(t.Context()))
+			blocker.Close()
+			if err := <-ended; err != nil {
+				t.Errorf("the other rebuild: %v", err)
+			}
+		})
+	}
+}
+
 // TestRebuildByAnotherUser does not own the index, and says it once.
 func TestRebuildByAnotherUser(t *testing.T) {
 	t.Parallel()
