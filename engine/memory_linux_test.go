@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/arena"
 	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -41,8 +42,8 @@ func status(t *testing.T, name string) int64 {
 // TestOpenAndCloseLeakNoMemory opens a database repeatedly, for writing and for
 // reading. The memory of every segment must be freed.
 func TestOpenAndCloseLeakNoMemory(t *testing.T) {
-	if race.Enabled || race.Poison {
-		t.Skip("builds with the race detector keep segments on the heap, those with the tag poison write to all of them")
+	if arena.Poisons() {
+		t.Skip("builds with the race detector keep segments on the heap, and poison is written to all of them")
 	}
 	const segment, rounds = 256 << 20, 8
 	dir := t.TempDir()
@@ -92,8 +93,8 @@ func alone(t *testing.T) bool {
 // TestResidentMemory loads, gets and scans several times as many bytes as
 // Options.MemoryBytes. The process may grow by that and 64 MiB.
 func TestResidentMemory(t *testing.T) {
-	if race.Enabled || race.Poison || testing.Short() {
-		t.Skip("builds with the race detector keep segments on the Go heap, those with the tag poison write to free memory, and -short leaves this out")
+	if arena.Poisons() || testing.Short() {
+		t.Skip("builds with the race detector keep segments on the Go heap, poison makes free memory resident, and -short leaves this out")
 	}
 	if !alone(t) {
 		return

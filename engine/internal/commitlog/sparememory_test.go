@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 
 	"github.com/tablerock-db/tablerock/internal/arena"
-	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestSpareMemory takes and puts memory of two sizes. Memory of one segment is kept,
@@ -62,7 +61,7 @@ func TestSegmentsReuseMemory(t *testing.T) {
 	first := fill(1, 1000)
 	first.resident = 12345
 	drop(first)
-	if poison := first.image[0]; (race.Enabled || race.Poison) && (first.image[12344] != poison || first.image[12345] != 0) {
+	if poison := first.image[0]; arena.Poisons() && (first.image[12344] != poison || first.image[12345] != 0) {
 		t.Errorf("%#x at the end of the used memory, %#x behind it, want %#x, 0", first.image[12344], first.image[12345], poison)
 	}
 	fill(2, 1000)

@@ -1,8 +1,0 @@
-//go:build !race && !poison
-
-package arena
-
-const poisonFreed = false
-
-// Poison does nothing in this build.
-func Poison([]byte) {}
