@@ -402,7 +402,8 @@ func (p *parser) property(m *member, o *ParseOptions) (edm.Value, error) {
 		t := m.typeText
 		return edm.Value{}, &Error{
 			Kind: BadValue, Member: shorten([]byte(m.name)), Offset: t.start - 1,
-			What: "unknown type " + quote(p.src[t.start:t.end]) + ", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid",
+			What: "unknown type " + quote(p.src[t.start:t.end]) +
+				", want Edm.String, Edm.Binary, Edm.Boolean, Edm.Int32, Edm.Int64, Edm.Double, Edm.DateTime or Edm.Guid",
 		}
 	}
 	text := p.src[m.value.start:m.value.end]

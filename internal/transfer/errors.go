@@ -55,7 +55,7 @@ func (e *fileError) Unwrap() error        { return e.error }
 func brokenFile(format string, args ...any) error { return &fileError{fmt.Errorf(format, args...)} }
 
 // OptionError reports a file that needs another value of a field of ReadOptions: Delimiter,
-// PartitionKey or RowKey. It matches edm.ErrInvalid.
+// PartitionKey or RowKey, or probably another Format. It matches edm.ErrInvalid.
 type OptionError struct{ Option, what string }
 
 // Error returns what is wrong. It does not say where a user sets the option.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -159,7 +160,7 @@ func (r *Reader) start() (err error) {
 	if isArray {
 		r.src = &arraySource{json.Items(true), parser}
 	} else {
-		r.src = &lineSource{r.text, parser}
+		r.src = &lineSource{text: r.text, parser: parser}
 	}
 	return err
 }
@@ -200,6 +201,7 @@ func (m *rowMemory) get(count, size int) (edm.Properties, []byte) {
 type lineSource struct {
 	text   *textfile.Reader
 	parser entityParser
+	begun  bool
 }
 
 func (s *lineSource) next() (Record, error) {
@@ -209,10 +211,15 @@ func (s *lineSource) next() (Record, error) {
 		if err != nil {
 			return rec, err
 		}
-		if !blank(text) {
-			rec.Entity, err = s.parser.parse(text)
-			return rec, err
+		if blank(text) {
+			continue
 		}
+		first := !s.begun
+		s.begun = true
+		if rec.Entity, err = s.parser.parse(text); err != nil && first && bytes.TrimLeft(text, " \t")[0] != '{' {
+			err = &OptionError{"Format", err.Error()}
+		}
+		return rec, err
 	}
 }
 

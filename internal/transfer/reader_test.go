@@ -270,6 +270,15 @@ func TestReadJSONL(t *testing.T) {
 			},
 		},
 		{
+			"a type without Edm",
+			`{"PartitionKey":"p","RowKey":"1","G@odata.type":"Guid","G":"x"}`,
+			transfer.ReadOptions{},
+			[]string{
+				`f:1: member "G" at offset 48: unknown type "Guid", ` +
+					`want Edm.String, Edm.Binary, Edm.Boolean, Edm.Int32, Edm.Int64, Edm.Double, Edm.DateTime or Edm.Guid`,
+			},
+		},
+		{
 			"an integer that no type holds exactly",
 			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"Big\":9007199254740993}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\",\"Big\":9007199254740992}\n" +
 				"{\"PartitionKey\":\"p\",\"RowKey\":\"3\",\"Big@odata.type\":\"Edm.Int64\",\"Big\":9007199254740993}\n",

@@ -25,9 +25,11 @@ func Stopped(rows int64, table string, m transfer.Mode, err error) string {
 	} else {
 		text += " are stored in table " + table
 	}
-	bad, damage := IsBadRow(err), (*transfer.DamageError)(nil)
+	bad, damage, option := IsBadRow(err), (*transfer.DamageError)(nil), (*transfer.OptionError)(nil)
 	first := ""
 	switch {
+	case bad && errors.As(err, &option): // the file does not begin as JSON does
+		first = "give the format of the file with --format, or correct that row and "
 	case bad:
 		first = "correct that row and "
 	case errors.Is(err, store.ErrInvalid) && !errors.As(err, &damage): // damage says to copy the file

@@ -104,6 +104,8 @@ func Next(err error) string {
 		return ""
 	case errors.As(err, &unsigned):
 		return `run "az login", or give --account-key or --sas`
+	case errors.As(err, &option) && option.Option == "Format": // what the import adds names the flag
+		return ""
 	case errors.As(err, &option):
 		return "the flag is --" + map[string]string{"Delimiter": "delimiter", "PartitionKey": "partition-key", "RowKey": "row-key"}[option.Option]
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission) && strings.HasPrefix(answer.Code, "Authorization"):
