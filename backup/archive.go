@@ -31,8 +31,9 @@ var ErrOtherHistory = errors.New("the archive has the history of another copy of
 // not reach, because it is too early or too late or a chunk is missing.
 var ErrOutOfRange = rollforward.ErrOutOfRange
 
-// NewArchive returns the archive of an account in a Target, for engine.Options.Archive. Its calls
-// fail if the name of the account is not an element of a name (CheckName).
+// NewArchive returns the archive of an account in a Target, for engine.Options.Archive. Call Init
+// before the database is opened: it refuses a Target that has chunks of an archive and no marker.
+// The calls of the archive fail if the name of the account is not an element of a name (CheckName).
 func NewArchive(t Target, account string) engine.Archive { return &targetArchive{t, account} }
 
 type targetArchive struct {
