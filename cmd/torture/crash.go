@@ -36,7 +36,7 @@ the database on each disk, compare it with the oracle and write to it, with furt
 power failures, up to --depth in a row.
 
 Workload i of a run has the seed --seed + i. The same flags give the same run.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()

@@ -26,7 +26,7 @@ of the file system: with EIO or ENOSPC, half done, done and then failed, a sync 
 each way of real file systems; once or from then on. The running database must keep
 its promises, and after a power failure the disk must contain everything that was
 acknowledged.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var fixed bool
 			if o.Profile, fixed = profileOf(profile); profile != "" && !fixed {

@@ -39,7 +39,7 @@ programs, without installing them. Where it cannot, it exits with 7. As root it 
 programs as the user postgres or nobody, and gives each node a volume in memory. At its end,
 also after a failure or Ctrl-C, it ends all processes, unmounts the volumes and removes the
 folder.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()

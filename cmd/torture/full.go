@@ -41,7 +41,7 @@ tables is deleted.
 
 The command needs root on Linux and mkfs.ext4. Where it cannot mount, it exits with 7.
 It unmounts and removes the volumes at its end, also after a failure or Ctrl-C.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()

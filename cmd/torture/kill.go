@@ -30,7 +30,7 @@ same database. With --tablerock, kill the import of that program, too, repeat it
 it succeeds, and compare the export with the input.
 
 A seed repeats the delays, but not the run, which depends on the machine.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			self, err := os.Executable()
 			if err != nil {

@@ -42,6 +42,14 @@ const (
 // usageError is the error of an invalid command line.
 type usageError struct{ error }
 
+// noArgs refuses arguments, such as a mistyped command.
+func noArgs(c *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(c, args); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
 func exitCode(err error) int {
 	var usage usageError
 	switch {
@@ -61,7 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		Short:         "Test the promises of the storage engine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() }, // without it the root ignores Args
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetArgs(args)

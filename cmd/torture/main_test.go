@@ -54,6 +54,8 @@ func TestExitCodes(t *testing.T) {
 		{"crash --profile none", exitUsage},
 		{"crash --modes none", exitUsage},
 		{"crash --no-such-flag", exitUsage},
+		{"crush", exitUsage},
+		{"crash 50000", exitUsage},
 		{"errors --profile none", exitUsage},
 		{"planted --only none", exitUsage},
 		{"planted --only wal-sync --budget 0", exitViolation},

@@ -58,7 +58,7 @@ func plantedCommand() *cobra.Command {
 		Long: `Plant bugs below and above the engine, each of which torture crash must find, and bugs
 in its source, each of which a unit test must find. The latter need Go, git and a
 working directory in a checkout of the source, which does not change.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			bugs := allPlanted(seed, budget)
 			if only != "" {

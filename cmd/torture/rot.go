@@ -18,7 +18,7 @@ func rotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rot",
 		Short: "Damage every byte, sector and file of small databases: the engine must detect it, or read the same data",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runRot(cmd, l, o) },
 	}
 	flags := cmd.Flags()

@@ -19,7 +19,7 @@ func soakCommand() *cobra.Command {
 		Long: `Overwrites, deletes and drops entities in a database that "tablerock backend init" has prepared, and compares
 the rows, the table and the index with a fresh copy of what is live. It fails if one of them is
 ` + fmt.Sprint(soak.MaxRatio) + ` times as large, after the first minute.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.URL == "" {
 				return usageError{errors.New("soak needs --backend URL")}
