@@ -4,6 +4,7 @@ package manual
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -27,6 +28,7 @@ func write(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	escape(root)
 	root.DisableAutoGenTag = true
 	header := &doc.GenManHeader{Section: "1", Source: fmt.Sprintf("%s %s", root.Name(), root.Version), Manual: "Tablerock"}
 	if err := doc.GenManTree(root, header, dir); err != nil {
@@ -42,4 +44,13 @@ func write(root *cobra.Command, dir string) error {
 		}
 	}
 	return nil
+}
+
+// escape changes the texts of c and the commands below it so that GenManTree, which takes them for
+// Markdown, keeps the underscores of a name such as __azurite_db_table__.json.
+func escape(c *cobra.Command) {
+	c.Long = strings.ReplaceAll(c.Long, "__", `\_\_`)
+	for _, below := range c.Commands() {
+		escape(below)
+	}
 }
