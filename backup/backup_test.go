@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -286,6 +287,43 @@ func TestRestoredNumbers(t *testing.T) {
 	}
 	if next[0] == next[1] {
 		t.Errorf("both go on with the number %d", next[0])
+	}
+}
+
+// TestNoPath gives "" in the place of directories: it is not the working directory.
+func TestNoPath(t *testing.T) {
+	const want = "the path of the directory is empty"
+	e := newEnv(t)
+	r := e.open()
+	e.mustCreate(r)
+	_, restore := r.Restore(t.Context(), e.disk, "", backup.RestoreOptions{})
+	dir := backup.NewDir(vfs.NewMem(), "")
+	_, lock := dir.Lock()
+	_, open := backup.Init(t.Context(), dir)
+	put := backup.NewArchive(dir, account).Put(t.Context(), "chunk", strings.NewReader(""))
+	for call, err := range map[string]error{"Restore": restore, "Lock": lock, "Init": open, "Put": put} {
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", call, err, want)
+		}
+	}
+}
+
+// TestSourceDefaults makes a backup with the least that a Source needs.
+func TestSourceDefaults(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	db, err := engine.Open(dir+"/db", engine.Options{ReserveBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	r, err := backup.Init(t.Context(), backup.NewDir(vfs.OS(), dir+"/backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	info, err := r.Create(t.Context(), backup.Source{Account: account, DB: db, Scratch: dir + "/scratch"}, nil)
+	if err != nil || info.Time.Before(before.Truncate(100)) || info.Time.After(time.Now()) {
+		t.Errorf("got %+v, %v; want a time after %v", info, err, before)
 	}
 }
 

@@ -28,13 +28,13 @@ import (
 type Source struct {
 	Account string // an element of a name (CheckName)
 	DB      *engine.DB
-	FS      vfs.FS // of the database
+	FS      vfs.FS // of the database; the default is vfs.OS
 	// Scratch is a directory on the volume of the database, for hard links to its files
 	// while the backup reads them. Two calls must not use it at a time. Create removes what
 	// an earlier call left in it. If it holds other files, such as those of an open database,
 	// Create removes nothing, and the error matches fs.ErrExist.
 	Scratch string
-	// Clock tells the time: time.Now, or that of a test.
+	// Clock tells the time. It is for tests; the default is time.Now.
 	Clock func() time.Time
 }
 
@@ -51,6 +51,12 @@ type Progress func(done, total int64)
 func (r *Repository) Create(ctx context.Context, s Source, progress Progress) (Info, error) {
 	if err := checkAccount(s.Account); err != nil {
 		return Info{}, err
+	}
+	if s.FS == nil {
+		s.FS = vfs.OS()
+	}
+	if s.Clock == nil {
+		s.Clock = systemNow
 	}
 	r.writes.Lock()
 	defer r.writes.Unlock()
@@ -370,7 +376,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 // are other files: the directory of an open database has a lock file and others besides.
 func removeScratch(fsys vfs.FS, dir string) error {
 	if dir == "" {
-		return errors.New("the path of the directory is empty")
+		return errNoPath
 	}
 	names, err := fsys.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

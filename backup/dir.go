@@ -46,10 +46,16 @@ const (
 // copyBytes is the size of the pieces in which objects are copied.
 const copyBytes = 1 << 20
 
+// errNoPath is the error for "" in the place of a directory, which is not the working directory.
+var errNoPath = errors.New("the path of the directory is empty")
+
 // NewDir returns the Target in dir, a path with slashes. The first Lock creates the
-// directory.
+// directory. If dir is "", all calls fail.
 func NewDir(fsys vfs.FS, dir string) *Dir {
-	return &Dir{fs: fsys, dir: path.Clean(dir), made: make(map[string]bool), doubtful: make(map[string]bool)}
+	if dir != "" {
+		dir = path.Clean(dir)
+	}
+	return &Dir{fs: fsys, dir: dir, made: make(map[string]bool), doubtful: make(map[string]bool)}
 }
 
 // Lock creates the directory if it does not exist, locks it for this process, removes
@@ -272,9 +278,12 @@ func (d *Dir) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	}{&contextReader{ctx, io.NewSectionReader(f, 0, size)}, f}, nil
 }
 
-// checkDirs returns an error if a directory of rel exists and is something else: a symbolic
-// link would lead out of d.
+// checkDirs returns an error if d has no path, or if a directory of rel exists and is something
+// else: a symbolic link would lead out of d.
 func (d *Dir) checkDirs(rel string) error {
+	if d.dir == "" {
+		return errNoPath
+	}
 	for ; rel != "."; rel = path.Dir(rel) {
 		if info, err := d.fs.Stat(path.Join(d.dir, rel)); err == nil && !info.Dir {
 			return errNoDirectory(path.Join(d.dir, rel))

@@ -52,6 +52,9 @@ const Restoring = ".restoring"
 // Restore returns the backups that it restored. With Until, LastSequence and LastTimestamp are
 // those of the restored database.
 func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o RestoreOptions) ([]Info, error) {
+	if dest == "" {
+		return nil, fmt.Errorf("restore: %w", errNoPath)
+	}
 	dest = path.Clean(dest)
 	if err := checkEmpty(fsys, dest); err != nil {
 		return nil, err

@@ -44,7 +44,8 @@ func TestClock(t *testing.T) {
 
 // systemClocks are the files whose clock is the default of a package.
 var systemClocks = []string{
-	"engine/options.go", "internal/front/clock.go", "server/clock.go", "server/faults/clock.go", "store/postgres/clock.go", "tabletest/clock.go",
+	"backup/clock.go", "engine/options.go", "internal/front/clock.go", "server/clock.go", "server/faults/clock.go", "store/postgres/clock.go",
+	"tabletest/clock.go",
 }
 
 // TestRandomness refuses the functions of math/rand that draw from the unseeded
