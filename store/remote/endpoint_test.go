@@ -70,6 +70,10 @@ func TestInvalidEndpoints(t *testing.T) {
 	if _, err := remote.Open(e, remote.Options{}); err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("a key that is not base64: %v", err)
 	}
+	e = remote.Endpoint{URL: "http://127.0.0.1:10002/shop", Key: "c2VjcmV0"}
+	if _, err := remote.Open(e, remote.Options{}); err == nil || !strings.HasSuffix(err.Error(), ": a key needs the name of its account") {
+		t.Errorf("a key without an account: %v", err)
+	}
 	e = remote.Endpoint{URL: "http://shop.example", Entra: true}
 	if _, err := remote.Open(e, remote.Options{}); err == nil || !strings.Contains(err.Error(), "https") {
 		t.Errorf("Entra ID over http: %v", err)

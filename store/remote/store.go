@@ -95,6 +95,8 @@ func Open(e Endpoint, o Options) (*Store, error) {
 		Telemetry: policy.TelemetryOptions{Disabled: true},
 	}}
 	switch {
+	case e.Key != "" && e.Account == "":
+		return nil, fmt.Errorf("%s: a key needs the name of its account", e.URL)
 	case e.Key != "":
 		key, err := aztables.NewSharedKeyCredential(e.Account, e.Key)
 		if err != nil {
