@@ -45,8 +45,8 @@ const AnyOperation = "*"
 type Rule struct {
 	// Operation is one of server.Operations, or AnyOperation.
 	Operation string
-	// Table limits the rule to requests that name this table in their path, so to none
-	// of CreateTable, QueryTables and Batch. The default, "", is all requests.
+	// Table limits the rule to requests that name this table in their path. Operations that never
+	// do, as CreateTable, QueryTables and Batch, need the default, "", which is all requests.
 	Table string
 	// Answer is required.
 	Answer Answer
@@ -157,6 +157,9 @@ func check(rules []Rule) error {
 	return nil
 }
 
+// withoutTable are the operations whose requests have no table in their paths.
+var withoutTable = []string{"Batch", "CreateTable", "QueryTables", "GetServiceProperties", "GetServiceStats", "SetServiceProperties"}
+
 func (r *Rule) check() error {
 	operations := server.Operations()
 	switch {
@@ -164,6 +167,8 @@ func (r *Rule) check() error {
 		return fmt.Errorf("operation %q does not exist; give * or one of %s", r.Operation, strings.Join(operations, ", "))
 	case r.Table != "" && edm.CheckTableName(r.Table) != nil:
 		return fmt.Errorf("%q is not the name of a table", r.Table)
+	case r.Table != "" && slices.Contains(withoutTable, r.Operation):
+		return fmt.Errorf("no request of the operation %s has a table in its path, so the rule would never apply: leave out table", r.Operation)
 	case !slices.Contains(answers, r.Answer):
 		return fmt.Errorf("answer %q does not exist; give one of %s", r.Answer, join(answers))
 	case !(r.Probability > 0 && r.Probability <= 1):

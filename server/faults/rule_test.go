@@ -41,6 +41,8 @@ func TestParseRefusals(t *testing.T) {
 		{`[{"operation": "*", "answer": "ServerBusy", "probability": 5}]`, "probability 5 must be"},
 		{`[{"operation": "*", "answer": "ServerBusy", "probability": "all"}]`, "rule 1: cannot unmarshal string"},
 		{`[{` + good + `, "table": "a-b"}]`, `"a-b" is not the name of a table`},
+		{`[{"operation": "Batch", "answer": "CutAfter", "probability": 1, "table": "Orders"}]`, "the operation Batch has a table in its path"},
+		{`[{"operation": "CreateTable", "answer": "CutAfter", "probability": 1, "table": "Orders"}]`, "so the rule would never apply"},
 		{`[{` + good + `, "times": -1}]`, "times -1 must not be negative"},
 		{`[{` + good + `, "delay": 5}]`, `the time 5 is not a text such as "250ms"`},
 		{`[{` + good + `, "delay": "soon"}]`, `the time "soon" is not of the form "250ms"`},
