@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,13 +61,16 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is no flag; -platforms selects systems", flags.Arg(0))
+	}
 	r := &release{root: *root, out: *out}
 	if !filepath.IsAbs(r.out) {
 		r.out = filepath.Join(*in, r.out)
 	}
 	for name := range strings.SplitSeq(*platforms, ",") {
-		system, arch, ok := strings.Cut(name, "/")
-		if !ok || !strings.Contains(allPlatforms, name) {
+		system, arch, _ := strings.Cut(name, "/")
+		if !slices.Contains(strings.Split(allPlatforms, ","), name) {
 			return fmt.Errorf("-platforms: there is no %q; there are %s", name, allPlatforms)
 		}
 		r.platforms = append(r.platforms, platform{system, arch})

@@ -46,6 +46,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// TestRefusedFlags checks that nothing is built for a system without packages, or for a system
+// whose flag is missing.
+func TestRefusedFlags(t *testing.T) {
+	for _, args := range [][]string{{"linux/amd64"}, {"-platforms", "linux/arm"}, {"-platforms", "x/amd64"}, {"-platforms", ""}, {"-version", "x"}} {
+		out := filepath.Join(t.TempDir(), "dist")
+		err := run(t.Context(), append([]string{"-root", "..", "-out", out}, args...))
+		if _, statErr := os.Stat(out); err == nil || statErr == nil {
+			t.Errorf("%q: got %v, and packages: %v", args, err, statErr == nil)
+		}
+	}
+}
+
 // packageFile returns the package for this machine with the extension.
 func packageFile(t *testing.T, extension string) string {
 	t.Helper()
