@@ -211,11 +211,9 @@ func (d *Database) beat(ctx context.Context, c *wire.Conn) error {
 	case c.Warning != nil:
 		return fmt.Errorf("the beat was committed without a standby: %w", c.Warning)
 	case len(rows) != 1 || rows[0] != 1:
-		d.heart.sent.Store(nil)
-		return cmp.Or(checkSchema(ctx, c), error(errNoSchema))
+		return d.refuse(cmp.Or(checkSchema(ctx, c), error(errNoSchema)))
 	case s == beatHere && standbys == "" && !d.async:
-		d.heart.sent.Store(nil)
-		return errStandbys
+		return d.refuse(errStandbys)
 	}
 	if ahead := clock - int64(limit); ahead > 0 {
 		d.log.Warn("the clock of the database is far ahead of this machine's; Timestamps do not follow it",
@@ -234,6 +232,20 @@ func (d *Database) beat(ctx context.Context, c *wire.Conn) error {
 
 // logDown is the message when calls are going to be refused.
 const logDown = "the database does not answer"
+
+// refuse refuses calls from now on, not only after beatLimit, with the reason err, which it returns.
+func (d *Database) refuse(err error) error {
+	d.fail(err)
+	d.heart.sent.Store(nil)
+	return err
+}
+
+// fail records and logs why a beat has no answer yet.
+func (d *Database) fail(err error) {
+	if before := d.heart.fail(err); before == nil {
+		d.log.Warn(logDown, slog.Any("error", err))
+	}
+}
 
 // beatLoop beats until ctx ends. It owns c.
 func (d *Database) beatLoop(ctx context.Context, c *wire.Conn) {
@@ -311,9 +323,7 @@ func (d *Database) beatUntilMoved(ctx context.Context, c *wire.Conn) (moved *wir
 		other, err := d.dialer.ConnectOther(ctx, server)
 		if err != nil {
 			// The beat can wait for a standby for hours, while calls are refused.
-			if before := d.heart.fail(err); before == nil {
-				d.log.Warn(logDown, slog.Any("error", err))
-			}
+			d.fail(err)
 			continue
 		}
 		c.Abandon()
