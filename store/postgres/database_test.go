@@ -3,12 +3,14 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/store/postgres/pgtest"
@@ -46,6 +48,45 @@ func TestConnect(t *testing.T) {
 	}
 	if err := d.Ping(ctx); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Ping of the database after Close: %v", err)
+	}
+}
+
+// TestConnectionLimit has more calls at a time than PostgreSQL allows connections to the user. They wait for each other.
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Shared(t).NewDatabase(t)
+	if err := postgres.Init(t.Context(), url, async); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, "DO $$ BEGIN CREATE ROLE narrow LOGIN CONNECTION LIMIT 4; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+		"GRANT ALL ON ALL TABLES IN SCHEMA public TO narrow", "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO narrow")
+	d, err := postgres.Connect(t.Context(), strings.Replace(url, "postgres@", "narrow@", 1), &postgres.Options{AllowAsync: true, MaxConns: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s, err := d.Account(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateTable(t.Context(), "Orders"); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			for range 20 {
+				e := edm.Entity{Key: edm.Key{Partition: strconv.Itoa(i), Row: "r"}}
+				if _, err := s.Apply(t.Context(), "Orders", store.InsertOrReplace(e)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping: %v", err)
 	}
 }
 

@@ -18,7 +18,12 @@ const (
 	idleTime = time.Minute
 	// probeAge is the age at which an idle connection is tried before it is used.
 	probeAge = time.Second
+	// refusedPause is how long no further connection is made after the server had none left.
+	refusedPause = time.Second
 )
+
+// noneLeft is the SQLSTATE of a connection above a limit of the server, the database or the user.
+const noneLeft = "53300"
 
 var errPoolFull = errors.New("all connections of the pool are in use")
 
@@ -26,7 +31,8 @@ var errPoolFull = errors.New("all connections of the pool are in use")
 type Pool struct {
 	connect func(ctx context.Context) (*Conn, error)
 	now     func() time.Time
-	slots   chan struct{} // one element for each connection in use
+	slots   chan struct{} // one element for each call of Acquire that waits for a connection or has it
+	freed   chan struct{} // has an element if a connection was released, or others are idle
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -37,6 +43,10 @@ type Pool struct {
 	resets uint64
 	// +checklocks:mu
 	closed bool
+	// +checklocks:mu
+	refusal error // of the last connection that the server had not left
+	// +checklocks:mu
+	refused time.Time // when it was refused
 }
 
 // NewPool returns a pool of up to size connections, which connect makes; 0 means 32. The clock
@@ -45,7 +55,7 @@ func NewPool(size int, now func() time.Time, connect func(ctx context.Context) (
 	if size <= 0 {
 		size = defaultConns
 	}
-	return &Pool{connect: connect, now: now, slots: make(chan struct{}, size), busy: map[*Conn]struct{}{}}
+	return &Pool{connect: connect, now: now, slots: make(chan struct{}, size), freed: make(chan struct{}, 1), busy: map[*Conn]struct{}{}}
 }
 
 // Acquire returns a connection. Give it back with release. If it fails, nothing was sent.
@@ -53,17 +63,46 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, err
 	}
+	c, err := p.take(ctx)
+	if err != nil {
+		<-p.slots
+	}
+	return c, err
+}
+
+// take returns an idle connection or a new one. If the server has none left for the pool, take
+// waits for another one of the pool.
+func (p *Pool) take(ctx context.Context) (*Conn, error) {
+	var limit time.Time
 	for {
-		c, err := p.next()
-		if err != nil {
-			<-p.slots
+		c, err := p.unused(ctx)
+		if c != nil || err != nil {
+			return c, err
+		}
+		if err = p.refusedNow(); err == nil {
+			c, err = p.open(ctx)
+		}
+		if CodeOf(err) != noneLeft {
+			return c, err
+		}
+		if limit.IsZero() {
+			limit = p.now().Add(acquireWait)
+		}
+		if others, _, _ := p.Counts(); others == 0 || p.now().After(limit) {
 			return nil, err
 		}
-		if c == nil {
-			break
+		if err := p.waitFreed(ctx); err != nil {
+			return nil, err
 		}
-		if p.now().Sub(c.lastUse) < probeAge {
-			return c, nil
+	}
+}
+
+// unused returns an idle connection that works, nil if there is none.
+func (p *Pool) unused(ctx context.Context) (*Conn, error) {
+	for {
+		c, err := p.next()
+		if c == nil || err != nil || p.now().Sub(c.lastUse) < probeAge {
+			return c, err
 		}
 		if _, err := c.RoundTrip(ctx, nil); err == nil {
 			return c, nil
@@ -71,23 +110,27 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 		p.forget(c)
 		// With an ended ctx each of the other connections would wait for answerDelay.
 		if err := ctx.Err(); err != nil {
-			<-p.slots
 			return nil, err
 		}
 	}
+}
+
+// open makes a connection.
+func (p *Pool) open(ctx context.Context) (*Conn, error) {
 	p.mu.Lock()
 	resets := p.resets
 	p.mu.Unlock()
 	c, err := p.connect(ctx)
-	if err != nil {
-		<-p.slots
-		return nil, err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil {
+		if CodeOf(err) == noneLeft {
+			p.refusal, p.refused = err, p.now()
+		}
+		return nil, err
+	}
 	if p.closed || p.resets != resets {
 		c.Close()
-		<-p.slots
 		if p.closed {
 			return nil, store.ErrClosed
 		}
@@ -95,6 +138,40 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 	p.busy[c] = struct{}{}
 	return c, nil
+}
+
+// refusedNow returns the last refusal of a connection if it is not older than refusedPause and the
+// pool has others: each attempt costs PostgreSQL a process.
+func (p *Pool) refusedNow() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.busy)+len(p.idle) == 0 || p.now().Sub(p.refused) >= refusedPause {
+		return nil
+	}
+	return p.refusal
+}
+
+// waitFreed waits for the release of a connection, at most until another can be made.
+func (p *Pool) waitFreed(ctx context.Context) error {
+	t := time.NewTimer(refusedPause)
+	defer t.Stop()
+	select {
+	case <-p.freed:
+	case <-t.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// wakeLocked lets a call of waitFreed look for an idle connection.
+//
+// +checklocks:p.mu
+func (p *Pool) wakeLocked() {
+	select {
+	case p.freed <- struct{}{}:
+	default:
+	}
 }
 
 // wait takes a slot.
@@ -133,6 +210,9 @@ func (p *Pool) next() (*Conn, error) {
 	c := p.idle[n-1]
 	p.idle = p.idle[:n-1]
 	p.busy[c] = struct{}{}
+	if n > 1 {
+		p.wakeLocked() // one element can stand for several releases
+	}
 	return c, nil
 }
 
@@ -154,6 +234,7 @@ func (p *Pool) Release(c *Conn) {
 		p.idle = append(p.idle, c)
 		c = nil
 	}
+	p.wakeLocked()
 	p.mu.Unlock()
 	if c != nil {
 		c.Close()
