@@ -1,7 +1,7 @@
 // Package arena allocates memory outside the Go heap: Memory for the images of log
 // segments, and slabs for the block cache. The garbage collector neither scans nor
 // counts it. The caller must free it. Access to a slice of a Memory after Free is a bug:
-// it crashes the process, or reads poison if Poisons.
+// it crashes the process, or reads poison if Poisons is true.
 package arena
 
 import (
@@ -72,8 +72,8 @@ func (m *Memory) Bytes() []byte {
 	return m.bytes
 }
 
-// Free releases the memory, of which the first used bytes may have been written: if Poisons,
-// Free fills no more. A second call does nothing.
+// Free releases the memory, of which the first used bytes may have been written: if Poisons is
+// true, Free fills no more. A second call does nothing.
 func (m *Memory) Free(used int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *Memory) Populate(off, end int) {
 
 // Idle declares the contents unneeded but keeps the memory for later use. Until the next
 // write to a page, the system may reclaim it if it is short of memory. If
-// Poisons, the first used bytes are filled with poison, as by Free.
+// Poisons is true, the first used bytes are filled with poison, as by Free.
 func (m *Memory) Idle(used int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

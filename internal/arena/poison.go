@@ -17,7 +17,7 @@ var poisons string
 // -ldflags=-X=github.com/tablerock-db/tablerock/internal/arena.poisons=true.
 func Poisons() bool { return raceDetector || poisons != "" }
 
-// Poison overwrites memory that is free for reuse, if Poisons: a later read returns wrong data, and
+// Poison overwrites memory that is free for reuse, if Poisons is true: a later read returns wrong data, and
 // the race detector sees the write that raced with it. The race detector checks each copy as one
 // access; a loop over the bytes of a segment took it half a second.
 func Poison(b []byte) {

@@ -13,17 +13,8 @@ var ErrAsync = wire.ErrAsync
 // it when the disk is nearly full.
 var ErrReadOnly = wire.ErrReadOnly
 
-// reason is an error with a text of its own.
-type reason struct {
-	text string
-	is   error
-}
-
-func (r *reason) Error() string { return r.text }
-func (r *reason) Unwrap() error { return r.is }
-
 // The reasons to refuse a server or a database.
 var (
-	errNoSchema  = &reason{"the database has no tables of Tablerock; create them with: tablerock backend init URL", store.ErrNotDatabase}
-	errOldSchema = &reason{"the tables are of an older version; upgrade them with: tablerock backend init URL", store.ErrNotDatabase}
+	errNoSchema  = &wire.Reason{Text: "the database has no tables of Tablerock; create them with: tablerock backend init URL", Err: store.ErrNotDatabase}
+	errOldSchema = &wire.Reason{Text: "the tables are of an older version; upgrade them with: tablerock backend init URL", Err: store.ErrNotDatabase}
 )

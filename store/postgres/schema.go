@@ -95,7 +95,7 @@ func encodingOf(ctx context.Context, c *wire.Conn) (string, error) {
 func checkEncoding(ctx context.Context, c *wire.Conn) error {
 	encoding, err := encodingOf(ctx, c)
 	if err == nil && encoding != utf8 {
-		err = &reason{"the database has the encoding " + encoding + ", want " + utf8 + "; " + makeUTF8, store.ErrNotDatabase}
+		err = &wire.Reason{Text: "the database has the encoding " + encoding + ", want " + utf8 + "; " + makeUTF8, Err: store.ErrNotDatabase}
 	}
 	return err
 }

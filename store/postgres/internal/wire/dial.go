@@ -229,34 +229,30 @@ var (
 	// ErrStandby means that the server accepts no writes.
 	ErrStandby = errors.New("the server is a read-only standby")
 	// ErrReadOnly is the ErrStandby of a primary that somebody, or the service that runs it, has made read-only.
-	ErrReadOnly error = readOnlyError("the server is read-only: default_transaction_read_only is on for it, the database or the user")
+	ErrReadOnly error = &Reason{"the server is read-only: default_transaction_read_only is on for it, the database or the user", ErrStandby}
 	// ErrAsync means that commits do not wait for a standby, or that the server does not
 	// show whether they do.
 	ErrAsync = errors.New("commits do not wait for a standby, so a failover loses acknowledged writes")
 	// ErrNoStandby is the ErrAsync of PostgreSQL.
-	ErrNoStandby error = asyncError("the server has no synchronous standby (synchronous_standby_names is empty), so a failover loses acknowledged writes")
+	ErrNoStandby error = &Reason{"the server has no synchronous standby (synchronous_standby_names is empty), so a failover loses acknowledged writes", ErrAsync}
 
 	errDeposed    = errors.New("the server is a former primary, which has been replaced (after a restore of an older database, start this process again)")
 	errSameServer = errors.New("the server accepts connections, but does not acknowledge a commit: it may wait for a synchronous standby that does not run")
 
-	errHidden error = asyncError("the server does not show whether its commits wait for a replica, so a failover may lose acknowledged writes")
+	errHidden error = &Reason{"the server does not show whether its commits wait for a replica, so a failover may lose acknowledged writes", ErrAsync}
 )
 
-// readOnlyError is an ErrStandby that says the reason in place of its text.
-type readOnlyError string
+// Reason is Err with a text that says the reason in place of its own.
+type Reason struct {
+	Text string
+	Err  error
+}
 
-func (e readOnlyError) Error() string { return string(e) }
+// Error returns Text.
+func (r *Reason) Error() string { return r.Text }
 
-// Is reports whether target is ErrStandby.
-func (e readOnlyError) Is(target error) bool { return target == ErrStandby }
-
-// asyncError is an ErrAsync that says the reason in place of its text.
-type asyncError string
-
-func (e asyncError) Error() string { return string(e) }
-
-// Is reports whether target is ErrAsync.
-func (e asyncError) Is(target error) bool { return target == ErrAsync }
+// Unwrap returns Err.
+func (r *Reason) Unwrap() error { return r.Err }
 
 // avoiding is the key of the server that an attempt to connect avoids.
 type avoiding struct{}
