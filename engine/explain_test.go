@@ -73,6 +73,19 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainFewRows filters a file that is hardly longer than its bounds.
+func TestExplainFewRows(t *testing.T) {
+	for rows := 1; rows <= 20; rows++ {
+		db := mustCreate(t, manual(vfs.NewMem()))
+		fill(t, db, "p", rows, 0)
+		check(t, "Flush", db.Flush(t.Context()))
+		p, examined, _ := explain(t, db, fmt.Sprintf("N ge %dL", rows), store.Query{})
+		if want := (store.Plan{Groups: 1, InRanges: 1, Excluded: 1}); p != want || examined != 0 {
+			t.Errorf("%d rows: %+v and %d examined, want %+v and none", rows, p, examined, want)
+		}
+	}
+}
+
 // TestExaminedOnce filters a table whose keys are within the span of small files of the tables
 // before and behind it. All entities of the middle third match, so a walk reads them and ends in a
 // group behind them, and none of the others does, which bounds do not show. No entity counts

@@ -259,7 +259,8 @@ func (r *Reader) loadBounds(fill bool) (*groupbounds.Bounds, cache.Handle, error
 const (
 	// maxPruneBytes is the most bytes of bounds that an iterator reads.
 	maxPruneBytes = 4 << 20
-	// minPruneRatio is how many times longer than the bounds the groups must be.
+	// minPruneRatio is how many times longer than the bounds the groups must be, unless the bounds
+	// take at most minBoundsBytes: a file of one row can be shorter.
 	minPruneRatio = 4
 )
 
@@ -269,6 +270,9 @@ func (r *Reader) prunable(lowest, highest int) bool {
 	all := r.index.Groups
 	if highest <= lowest || r.footer.bounds.len > maxPruneBytes {
 		return false
+	}
+	if r.footer.bounds.len <= minBoundsBytes {
+		return true
 	}
 	last := &all[highest-1]
 	return last.Off+int64(last.Len)-all[lowest].Off >= minPruneRatio*int64(r.footer.bounds.len)
