@@ -21,7 +21,7 @@ func (s *Segment) Verify(fsys vfs.FS, name string) (read int64, err error) {
 		return 0, err
 	}
 	defer f.Close()
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, min(end, 256<<10))
 	for read < end {
 		chunk := buf[:min(int64(len(buf)), end-read)]
 		n, err := f.ReadAt(chunk, read)
