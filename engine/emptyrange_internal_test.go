@@ -104,8 +104,11 @@ func (m *emptyModel) step() {
 	switch n := m.r.IntN(100); {
 	case n < 20:
 		m.deleteRange()
-	case n < 35:
+	case n < 30:
 		_, err := m.db.Apply(ctx, emptyTable, store.InsertOrReplace(m.entity(m.key())))
+		m.must(err)
+	case n < 35:
+		_, err := m.db.Apply(ctx, emptyTable, m.batch()...)
 		m.must(err)
 	case n < 40:
 		_, err := m.db.ApplyBatches(ctx, emptyTable, [][]store.Op{{store.InsertOrMerge(m.entity(m.key()))}, {store.InsertOrReplace(m.entity(m.key()))}})
@@ -128,6 +131,21 @@ func (m *emptyModel) step() {
 	default:
 		m.query(func(q store.Query) store.Cursor { return m.db.Query(ctx, emptyTable, q) }, m.rows)
 	}
+}
+
+// batch returns deletes of up to four rows of a partition, in any order, and puts of others.
+func (m *emptyModel) batch() (ops []store.Op) {
+	partition := m.r.IntN(emptyPartitions)
+	for _, row := range m.r.Perm(emptyRows)[:1+m.r.IntN(4)] {
+		key := emptyKey(partition, row)
+		if _, ok := m.rows[key]; ok && m.r.IntN(2) == 0 {
+			ops = append(ops, store.Delete(key, store.Any))
+			delete(m.rows, key)
+		} else {
+			ops = append(ops, store.InsertOrReplace(m.entity(key)))
+		}
+	}
+	return ops
 }
 
 // deleteRange deletes the rows of a range of keys, which may be all.
