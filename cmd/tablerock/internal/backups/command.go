@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -350,6 +349,9 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 	if inside(dest, src) {
 		return e.Usage("%s is inside the backup directory %s; name a directory elsewhere", dest, src)
 	}
+	if err := datadir.Outside(dest); err != nil {
+		return e.Usage("restore to %s: %v; name a directory elsewhere", dest, err)
+	}
 	absolute, err := filepath.Abs(dest)
 	if err != nil {
 		return err
@@ -358,9 +360,6 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 	o.Progress = func(n, total int64) { show("", n, total) }
 	list, err := r.Restore(ctx, vfs.OS(), filepath.ToSlash(absolute), o)
 	done()
-	if errors.Is(err, fs.ErrInvalid) {
-		return e.Usage("%v", err)
-	}
 	if err != nil {
 		return of(src, err)
 	}

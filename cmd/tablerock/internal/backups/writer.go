@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/datadir"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -72,27 +73,13 @@ func NewWriter(ctx context.Context, dir, data string) (*Writer, error) {
 
 // inside reports whether dir is data or below it, also by links.
 func inside(dir, data string) bool {
-	from, errFrom := resolve(data)
-	to, errTo := resolve(dir)
+	from, errFrom := datadir.Resolve(data)
+	to, errTo := datadir.Resolve(dir)
 	if errFrom != nil || errTo != nil {
 		return false
 	}
 	rel, err := filepath.Rel(from, to)
 	return err == nil && filepath.IsLocal(rel)
-}
-
-// resolve returns the absolute path without links of a directory that need not exist.
-func resolve(dir string) (string, error) {
-	absolute, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	there, err := filepath.EvalSymlinks(absolute)
-	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(absolute) == absolute {
-		return there, err
-	}
-	parent, err := resolve(filepath.Dir(absolute))
-	return filepath.Join(parent, filepath.Base(absolute)), err
 }
 
 // own reports whether a directory has only names that begin with a dot, as a backup

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/datadir"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
@@ -33,6 +34,9 @@ file system they are copied, and a copy is compared with the hash of its file. A
 interruption or an error, remove DEST before the next try.`,
 		Args: e.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := datadir.Outside(args[0]); err != nil {
+				return e.Usage("checkpoint to %s: %v; name a directory elsewhere", args[0], err)
+			}
 			err := e.Write(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error { return e.checkpoint(cmd.Context(), db, args[0]) })
 			if errors.Is(err, store.ErrLocked) {
 				err = fmt.Errorf("a checkpoint needs exclusive use of the database: %w", err)
@@ -40,9 +44,6 @@ interruption or an error, remove DEST before the next try.`,
 			}
 			if errors.Is(err, fs.ErrExist) {
 				return hint.With(err, "name a directory that is empty or does not exist")
-			}
-			if errors.Is(err, fs.ErrInvalid) {
-				return e.Usage("%v; name a directory elsewhere", err)
 			}
 			if err == nil {
 				e.Note("copied %s to %s", e.Dir(), args[0])
