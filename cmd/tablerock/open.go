@@ -127,7 +127,7 @@ func (a *app) createStore(o engine.Options, work func(s store.Store) error) erro
 	if begun || !errors.Is(err, store.ErrLocked) {
 		return err
 	}
-	s, localErr := local.Open(a.ctx, a.data, a.account)
+	s, localErr := local.Open(a.ctx, a.data, a.account, a.note)
 	if localErr != nil {
 		return cmp.Or(a.ctx.Err(), err) // err names the holder
 	}

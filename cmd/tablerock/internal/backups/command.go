@@ -81,7 +81,7 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := ask(ctx, e.Data(), request{absolute, account}, show)
+	list, err := ask(ctx, e.Data(), request{absolute, account}, e.Note, show)
 	if !errors.Is(err, errNoServer) {
 		done()
 		if err == nil {

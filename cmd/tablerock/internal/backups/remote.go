@@ -104,8 +104,8 @@ func Serve(w http.ResponseWriter, r *http.Request, create func(ctx context.Conte
 
 // ask asks the server that has the data directory for a backup. The error matches errNoServer
 // if none answers there.
-func ask(ctx context.Context, data string, q request, progress Progress) ([]backup.Info, error) {
-	client, err := local.Client(ctx, data)
+func ask(ctx context.Context, data string, q request, note local.Note, progress Progress) ([]backup.Info, error) {
+	client, err := local.Client(ctx, data, note)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoServer, err)
 	}

@@ -76,7 +76,7 @@ func TestOneFailedAccount(t *testing.T) {
 	})}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	list, err := ask(t.Context(), data, request{Dest: dest}, func(string, int64, int64) {})
+	list, err := ask(t.Context(), data, request{Dest: dest}, t.Logf, func(string, int64, int64) {})
 	if err == nil || !strings.Contains(err.Error(), "back up account one") || len(list) != 1 || list[0].Account != "two" {
 		t.Errorf("the command learns of %+v and %v, want a backup of two and an error of one", list, err)
 	}
@@ -121,7 +121,7 @@ func TestServerEnds(t *testing.T) {
 		})}
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(l) }()
-		_, err = ask(t.Context(), data, request{Dest: "there"}, func(string, int64, int64) {})
+		_, err = ask(t.Context(), data, request{Dest: "there"}, t.Logf, func(string, int64, int64) {})
 		if err == nil || !strings.Contains(err.Error(), data+" ended before the backup") || strings.Contains(err.Error(), "localhost") ||
 			!strings.Contains(hint.Next(err), "repeat the command") {
 			t.Errorf("begun %v: the error is %v and the next step %q", begun, err, hint.Next(err))
@@ -146,7 +146,7 @@ func TestLateInterrupt(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	ctx, interrupt := context.WithCancel(t.Context())
-	list, err := ask(ctx, data, request{Dest: "there"}, func(string, int64, int64) { interrupt() })
+	list, err := ask(ctx, data, request{Dest: "there"}, t.Logf, func(string, int64, int64) { interrupt() })
 	if err != nil || len(list) != 1 || list[0].Account != "one" {
 		t.Errorf("the command learns of %+v and %v, want the backup of one", list, err)
 	}

@@ -196,9 +196,9 @@ func shortest(path string) string {
 }
 
 // Client returns a client for requests to the server that has the data directory dir. It
-// fails if no server answers there.
-func Client(ctx context.Context, dir string) (*http.Client, error) {
-	connect, token, err := connector(ctx, dir)
+// fails if no server answers there. It notes that a request waits long for its answer.
+func Client(ctx context.Context, dir string, note Note) (*http.Client, error) {
+	connect, token, err := connector(ctx, dir, note)
 	if err != nil {
 		return nil, err
 	}
@@ -207,14 +207,18 @@ func Client(ctx context.Context, dir string) (*http.Client, error) {
 
 // connector returns a function that connects to the server that has the data directory dir, and
 // the token for requests. It fails if no server answers there.
-func connector(ctx context.Context, dir string) (connect func(ctx context.Context, network, addr string) (net.Conn, error), token string, err error) {
+func connector(ctx context.Context, dir string, note Note) (connect func(context.Context, string, string) (net.Conn, error), token string, err error) {
 	c, token, err := dial(ctx, dir)
 	if err != nil {
 		return nil, "", err
 	}
+	of := &waiting{dir: dir, note: note}
 	connect = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		c, _, err := dial(ctx, dir)
-		return c, err
+		if err != nil {
+			return nil, err
+		}
+		return &noted{Conn: c, of: of}, nil
 	}
 	return connect, token, c.Close()
 }
@@ -235,9 +239,10 @@ func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Open returns a store of an account of the server that has the data directory dir. It
-// fails if no server answers there, or if the server does not have the account.
-func Open(ctx context.Context, dir, account string) (*remote.Store, error) {
-	connect, token, err := connector(ctx, dir)
+// fails if no server answers there, or if the server does not have the account. It notes that a
+// request waits long for its answer.
+func Open(ctx context.Context, dir, account string, note Note) (*remote.Store, error) {
+	connect, token, err := connector(ctx, dir, note)
 	if err != nil {
 		return nil, err
 	}

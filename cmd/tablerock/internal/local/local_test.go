@@ -26,7 +26,7 @@ func TestServerEnds(t *testing.T) {
 	})}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l.Listener) }()
-	c, err := Open(t.Context(), dir, "shop")
+	c, err := Open(t.Context(), dir, "shop", t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

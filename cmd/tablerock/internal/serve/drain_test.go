@@ -156,7 +156,7 @@ func TestShutdownDuringBackup(t *testing.T) {
 // startBackup has the server of data make a backup in dest, as a command does.
 func startBackup(t *testing.T, data, dest string) (done <-chan struct{}) {
 	t.Helper()
-	client, err := local.Client(t.Context(), data)
+	client, err := local.Client(t.Context(), data, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
