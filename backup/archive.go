@@ -19,6 +19,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -376,6 +377,10 @@ func (r *Repository) verifyArchive(ctx context.Context, objects []Object, report
 		err := r.verifyArchived(ctx, object.Name, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed since List
+		}
+		if errors.Is(err, feature.ErrNewerFormat) {
+			report.Newer = append(report.Newer, Finding{Object: object.Name, What: whatOf(err)})
+			continue
 		}
 		report.Objects++
 		report.Bytes += object.Size

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -658,10 +659,7 @@ func TestBesideNewerFormat(t *testing.T) {
 	objects, err := a.target.List(t.Context(), account+"/backups/")
 	a.ok(err)
 	name := objects[1].Name
-	r, err := a.target.Get(t.Context(), name)
-	a.ok(err)
-	b, err := io.ReadAll(r)
-	a.ok(errors.Join(err, r.Close()))
+	b := a.object(name)
 	_, body, _ := strings.Cut(string(b), "\n")
 	a.ok(a.target.Delete(t.Context(), name))
 	a.ok(a.target.Put(t.Context(), name, strings.NewReader(fmt.Sprintf("tablerock-backup 2 %016x\n%s", xxhash.Sum64String("2\n"+body), body))))
@@ -681,4 +679,40 @@ func TestBesideNewerFormat(t *testing.T) {
 	if forked, err := a.r.Fork(t.Context(), account, a.disk, a.dir+"/"+account); forked || err != nil {
 		t.Errorf("Fork = %t, %v", forked, err)
 	}
+
+	// The others are verified: a chunk of a newer build and a damaged file of the first backup.
+	chunks, err := a.target.List(t.Context(), account+"/archive/")
+	a.ok(err)
+	files, err := a.target.List(t.Context(), account+"/files/")
+	a.ok(err)
+	b = a.object(chunks[0].Name)
+	b[8]++ // the version
+	binary.LittleEndian.PutUint64(b[96:], xxhash.Sum64(b[:96]))
+	a.ok(errors.Join(a.target.Delete(t.Context(), chunks[0].Name), a.target.Put(t.Context(), chunks[0].Name, bytes.NewReader(b))))
+	before, err := a.r.Verify(t.Context(), account, nil)
+	if len(before.Findings) != 0 || !errors.Is(err, feature.ErrNewerFormat) {
+		t.Errorf("Verify: %v, %v", before.Findings, err)
+	}
+	var newer []string
+	for _, f := range before.Newer {
+		newer = append(newer, f.Object)
+	}
+	if want := []string{name, chunks[0].Name}; !slices.Equal(newer, want) {
+		t.Errorf("Verify has not checked %q, want %q", newer, want)
+	}
+	a.ok(a.target.Delete(t.Context(), files[0].Name))
+	after, err := a.r.Verify(t.Context(), account, nil)
+	if len(after.Findings) != 1 || len(after.Newer) != 2 || !errors.Is(err, feature.ErrNewerFormat) || after.Objects != before.Objects {
+		t.Errorf("Verify of a missing file: %+v, %v", after, err)
+	}
+}
+
+// object returns the bytes of an object of the target.
+func (a *archived) object(name string) []byte {
+	a.Helper()
+	r, err := a.target.Get(a.Context(), name)
+	a.ok(err)
+	b, err := io.ReadAll(r)
+	a.ok(errors.Join(err, r.Close()))
+	return b
 }

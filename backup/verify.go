@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 )
 
 // Report is the result of Verify.
@@ -17,9 +19,10 @@ type Report struct {
 	Objects  int // read: manifests, and each file once
 	Bytes    int64
 	Findings []Finding
+	Newer    []Finding // objects of a newer build, which were not checked
 }
 
-// Finding is a damaged or missing object.
+// Finding is a damaged or missing object, or one of a newer build.
 type Finding struct {
 	Object  string
 	What    string
@@ -27,45 +30,19 @@ type Finding struct {
 }
 
 // Verify reads all bytes of the backups and the archive of an account, or with "" of all accounts, and
-// compares them with their checksums. Damage is in the Report and is not an error. Verify can run
-// beside Prune of another process: what is removed meanwhile is not missing.
+// compares them with their checksums. Damage is in the Report and is not an error. If a newer build
+// wrote some of the objects, all others are checked, and the error wraps store.ErrNewerFormat.
+// Verify can run beside Prune of another process: what is removed meanwhile is not missing.
 func (r *Repository) Verify(ctx context.Context, account string, progress Progress) (Report, error) {
 	var report Report
 	if r.damage != nil {
 		report.Findings = append(report.Findings, Finding{Object: markerName, What: whatOf(r.damage)})
 	}
-	names, err := r.names(ctx, account)
+	l, err := r.verifyManifests(ctx, account, &report)
 	if err != nil {
 		return report, err
 	}
-	files := make(map[string]*file)    // by object
-	needs := make(map[string][]string) // the names of the manifests that list it
-	var objects []string
-	var total int64
-	for _, name := range names {
-		report.Objects++
-		_, id, _ := splitManifestName(name)
-		m, err := r.manifest(ctx, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			report.Objects--
-			continue
-		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, ErrNotBackup):
-			report.Findings = append(report.Findings, Finding{name, whatOf(err), []string{id}})
-			continue
-		case err != nil:
-			return report, err
-		}
-		report.Backups++
-		for i := range m.Files {
-			f := &m.Files[i]
-			if files[f.Object] == nil {
-				files[f.Object], total = f, total+f.Bytes
-				objects = append(objects, f.Object)
-			}
-			needs[f.Object] = append(needs[f.Object], name)
-		}
-	}
+	total := l.bytes
 	archive, err := r.archives(ctx, account)
 	if err != nil {
 		return report, err
@@ -78,14 +55,13 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 			progress(report.Bytes+n, total)
 		}
 	}
-	slices.Sort(objects)
-	for _, object := range objects {
-		err := r.read(ctx, files[object], io.Discard, show)
+	for _, object := range slices.Sorted(maps.Keys(l.files)) {
+		err := r.read(ctx, l.files[object], io.Discard, show)
 		report.Objects++
-		report.Bytes += files[object].Bytes
+		report.Bytes += l.files[object].Bytes
 		switch {
 		case errors.Is(err, corrupt.ErrCorrupt):
-			ids, listErr := r.remaining(ctx, account, needs[object])
+			ids, listErr := r.remaining(ctx, account, l.needs[object])
 			if listErr != nil {
 				return report, listErr
 			}
@@ -96,8 +72,58 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 			return report, err
 		}
 	}
-	err = r.verifyArchive(ctx, archive, &report, show)
-	return report, err
+	if err := r.verifyArchive(ctx, archive, &report, show); err != nil {
+		return report, err
+	}
+	if n := len(report.Newer); n > 0 {
+		return report, fmt.Errorf("not checked: %d of %d objects: %w", n, n+report.Objects, feature.ErrNewerFormat)
+	}
+	return report, nil
+}
+
+// listed are the objects of the manifests.
+type listed struct {
+	files map[string]*file    // by object
+	needs map[string][]string // the names of the manifests that list it
+	bytes int64               // of the files
+}
+
+// verifyManifests reads the manifests of an account, and adds those that are damaged or of a newer
+// build to the report.
+func (r *Repository) verifyManifests(ctx context.Context, account string, report *Report) (*listed, error) {
+	names, err := r.names(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	l := &listed{files: make(map[string]*file), needs: make(map[string][]string)}
+	for _, name := range names {
+		_, id, _ := splitManifestName(name)
+		m, err := r.manifest(ctx, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, feature.ErrNewerFormat):
+			report.Newer = append(report.Newer, Finding{name, whatOf(err), []string{id}})
+			continue
+		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, ErrNotBackup):
+			report.Objects++
+			report.Findings = append(report.Findings, Finding{name, whatOf(err), []string{id}})
+			continue
+		case err != nil:
+			return nil, err
+		}
+		report.Objects++
+		report.Backups++
+		for i := range m.Files {
+			f := &m.Files[i]
+			if l.files[f.Object] == nil {
+				l.files[f.Object] = f
+				l.bytes += f.Bytes
+			}
+			l.needs[f.Object] = append(l.needs[f.Object], name)
+		}
+	}
+	return l, nil
 }
 
 // remaining returns the ids of those manifests that were not removed since they were read.
@@ -120,6 +146,8 @@ func whatOf(err error) string {
 		return damage.What
 	case errors.Is(err, fs.ErrNotExist):
 		return "it is missing"
+	case errors.Is(err, feature.ErrNewerFormat):
+		return "not checked: a newer version of Tablerock wrote it"
 	}
 	return err.Error()
 }

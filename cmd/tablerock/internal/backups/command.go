@@ -180,8 +180,10 @@ func (e *Env) verify() *cobra.Command {
 		Short: "Read the backups in DEST and compare every byte with its checksums",
 		Long: `Read the backups in DEST and compare every byte with its checksums. The command prints
 each object that is damaged or missing, with the backups that need it, and then exits 5.
-It changes nothing, and works beside a server that writes to DEST. If you remove a damaged
-object, the next backup stores it again, as long as the database has that file.`,
+It prints the objects that a newer version wrote, checks the others, and exits 7 if these
+have no damage. It changes nothing, and works beside a server that writes to DEST. If you
+remove a damaged object, the next backup stores it again, as long as the database has that
+file.`,
 		Args: e.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return hint.Interrupted(e.runVerify(cmd.Context(), args[0]), "the check is not complete, and nothing is changed")
@@ -200,11 +202,11 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 	show, done := e.progress("verify")
 	report, err := r.Verify(ctx, e.Account(), func(n, total int64) { show("", n, total) })
 	done()
-	if err != nil {
+	if err != nil && len(report.Newer) == 0 {
 		return of(dir, err)
 	}
 	var records []output.Record
-	for _, f := range report.Findings {
+	for _, f := range slices.Concat(report.Findings, report.Newer) {
 		records = append(records, output.Record{{"Object", f.Object}, {"What", f.What}, {"Backups", strings.Join(f.Backups, " ")}})
 	}
 	if len(records) == 0 {
@@ -212,7 +214,11 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 			quantity.Plural(int64(report.Backups), "backup"), quantity.Plural(int64(report.Objects), "object"), quantity.Bytes(report.Bytes))
 		return nil
 	}
-	return cmp.Or(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
+	printed := e.Printer().List([]string{"Object", "What", "Backups"}, records)
+	if len(report.Findings) > 0 {
+		return cmp.Or(printed, e.Damaged)
+	}
+	return cmp.Or(printed, of(dir, err))
 }
 
 // known returns an error if the account of the command line has no backup in r: a name with a
