@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -33,11 +34,24 @@ func Connections(ctx context.Context, dir string) (list []Connection, err error)
 	return list, err
 }
 
+// ErrNoPages means that a server answers, and its pages are off.
+var ErrNoPages = errors.New("the pages of the server are off")
+
 // Link asks the server that has the data directory dir for a link to its pages. It fails if
-// no server answers there, or if it has no pages.
+// no server answers there, or with ErrNoPages.
 func Link(ctx context.Context, dir string) (link string, err error) {
 	err = ask(ctx, dir, LinkPath, &link)
+	if code := statusError(0); errors.As(err, &code) && code == http.StatusNotFound {
+		err = ErrNoPages
+	}
 	return link, err
+}
+
+// statusError is the status of an answer that is none of success.
+type statusError int
+
+func (e statusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", int(e), http.StatusText(int(e)))
 }
 
 // ask sets v to what the server of dir answers to a GET.
@@ -64,7 +78,7 @@ func ask(ctx context.Context, dir, path string, v any) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answers %s", answer.Status)
+		return statusError(answer.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxConnections)).Decode(v); err != nil {
 		return fmt.Errorf("the answer of the server: %w", err)

@@ -80,18 +80,33 @@ func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note f
 	for _, name := range names {
 		err := opened.open(data, name)
 		if errors.Is(err, store.ErrLocked) {
-			if link, linkErr := local.Link(ctx, data); linkErr == nil {
+			link, linkErr := local.Link(ctx, data)
+			if linkErr == nil {
 				browser, err := e.show(link)
 				browser.wait(ctx)
 				browser.close()
 				return err
 			}
+			err = ofServer(err, linkErr)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return e.exploreDirectory(ctx, opened)
+}
+
+// ofServer returns err, that a database is locked, with the reason why the process that has it
+// gave no link to its pages, if it is a server, and what to do.
+func ofServer(err, linkErr error) error {
+	switch {
+	case errors.Is(linkErr, local.ErrNoPages):
+		return hint.With(fmt.Errorf("%w; its pages are off", err),
+			`start it with --ui on and an address in --admin, or explore it by its protocol: give the text of "tablerock connection-string"`)
+	case errors.Is(linkErr, context.DeadlineExceeded):
+		return hint.With(fmt.Errorf("%w; that server does not answer", err), "stop it, or wait for it")
+	}
+	return err
 }
 
 // opened is a set of open databases.

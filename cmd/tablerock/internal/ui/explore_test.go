@@ -3,15 +3,40 @@ package ui_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
 )
+
+// TestExploreStopped explores a directory whose server accepts connections and does not answer, as
+// one that is stopped.
+func TestExploreStopped(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	db, err := engine.Open(filepath.ToSlash(filepath.Join(data, "mine")), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l, err := local.Listen(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	e := ui.Explore{Listen: "127.0.0.1:0", NoBrowser: true, Stdout: io.Discard, Stderr: io.Discard}
+	err = e.Run(t.Context(), nil, data, nil)
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "locked by pid") || !strings.HasSuffix(err.Error(), "; that server does not answer") {
+		t.Errorf("explore ends with %v", err)
+	}
+}
 
 // TestExploreDirectory opens the link of tablerock explore as a browser does: its token logs
 // in once, and the cookie of the login shows the database.
