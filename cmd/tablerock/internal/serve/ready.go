@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,21 +49,35 @@ func writeReady(name string, e *endpoint, first account) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".ready-*")
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		// The error names the temporary file, which the user does not know.
-		return hint.With(fmt.Errorf("--ready-file: write %s: %w", name, path.Err), "give a file in an existing directory")
+		return hint.With(ofReady(name, err), "give a file in an existing directory")
 	}
 	if err != nil {
-		return fmt.Errorf("--ready-file: %w", err)
+		return ofReady(name, err)
 	}
 	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Close())
+	err = cmp.Or(err, f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		return fmt.Errorf("--ready-file: %w", errors.Join(err, os.Remove(f.Name())))
+		_ = os.Remove(f.Name()) // err says more
+		return ofReady(name, err)
 	}
 	return nil
+}
+
+// ofReady returns err as an error of the ready file called name in place of its temporary file, which
+// the user does not know.
+func ofReady(name string, err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return fmt.Errorf("--ready-file: write %s: %w", name, err)
 }
 
 // checkReady checks that the directory of the ready file exists, or is that of the data, which
