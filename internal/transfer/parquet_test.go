@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -178,6 +179,26 @@ func TestReadParquetRefusals(t *testing.T) {
 			T int64 `parquet:"T,timestamp(millisecond)"`
 		}{{one, math.MinInt64}}, plain), `f: row 1: column "T": -9223372036854776 seconds since 1970 are no time from 1601 to 9999`},
 		{
+			"64 bits in 32", retyped(t, int32(7), func(e *format.SchemaElement) {
+				e.LogicalType.Value = &format.IntType{BitWidth: 64}
+			}), `fatal: f: the Parquet file is damaged: column "A" has integers of 64 bits of type INT32; `,
+		},
+		{
+			"64 bits in 32, converted", retyped(t, int32(7), func(e *format.SchemaElement) {
+				e.ConvertedType.Set(deprecated.Uint64)
+			}), `fatal: f: the Parquet file is damaged: column "A" has integers of 64 bits of type INT32; `,
+		},
+		{
+			"an interval", retyped(t, [12]byte{}, func(e *format.SchemaElement) {
+				e.ConvertedType.Set(deprecated.Interval)
+			}), `fatal: f: column "A" has the type INTERVAL, which no Edm type holds; `,
+		},
+		{
+			"a later type", retyped(t, int32(7), func(e *format.SchemaElement) {
+				e.ConvertedType.Set(99)
+			}), `fatal: f: column "A" has the type 99 of ConvertedType, which no Edm type holds; `,
+		},
+		{
 			"delta encoding", foreign(t, []keys{one}, parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.DeltaByteArray)),
 			`fatal: f: row group 0, column "PartitionKey": the encoding DELTA_BYTE_ARRAY is not supported`,
 		},
@@ -192,6 +213,34 @@ func TestReadParquetRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// retyped returns a Parquet file of a row that has the property A, with another description of A.
+func retyped[T any](t *testing.T, value T, change func(a *format.SchemaElement)) []byte {
+	t.Helper()
+	file := foreign(t, []struct {
+		P string `parquet:"PartitionKey"`
+		R string `parquet:"RowKey"`
+		A T
+	}{{"p", "r", value}}, parquet.DefaultEncoding(&parquet.Plain))
+	end := len(file) - 8
+	at := end - int(binary.LittleEndian.Uint32(file[end:]))
+	meta := new(format.FileMetaData)
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), file[at:end], meta); err != nil {
+		t.Fatal(err)
+	}
+	for i := range meta.Schema {
+		if e := &meta.Schema[i]; e.Name == "A" {
+			e.LogicalType.Value = nil
+			e.ConvertedType.Valid = false
+			change(e)
+		}
+	}
+	b, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.LittleEndian.AppendUint32(append(file[:at:at], b...), uint32(len(b))), "PAR1"...)
 }
 
 // parquetOf exports entities.

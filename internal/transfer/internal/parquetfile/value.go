@@ -59,17 +59,17 @@ func (c *chunk) setType(e *format.SchemaElement, types map[string]string) error 
 	default:
 		return damaged("column %q has unknown type %v", c.name, c.physical)
 	}
-	return c.setLogical(logical, e.ConvertedType.Valid && logical == nil)
+	if logical == nil && e.ConvertedType.Valid {
+		return c.refuse(convertedName(e.ConvertedType.V), "write it as text or as a number")
+	}
+	return c.setLogical(logical)
 }
 
 // setLogical changes the kind to that of a logical type.
-func (c *chunk) setLogical(logical format.LogicalTypeValue, otherConverted bool) error {
+func (c *chunk) setLogical(logical format.LogicalTypeValue) error {
 	integer := c.kind == asInt32 || c.kind == asInt64
 	switch t := logical.(type) {
 	case nil:
-		if otherConverted {
-			return c.refuse("a deprecated logical type", "write it as text or as a number")
-		}
 	case *format.StringType, *format.EnumType, *format.JsonType:
 		if c.kind != asBinary {
 			return damaged("column %q is text of type %v", c.name, c.physical)
@@ -81,8 +81,8 @@ func (c *chunk) setLogical(logical format.LogicalTypeValue, otherConverted bool)
 		}
 		c.kind = asGuid
 	case *format.IntType:
-		if !integer {
-			return damaged("column %q has integers of type %v", c.name, c.physical)
+		if !integer || !t.IsSigned && t.BitWidth == 64 && c.physical != format.Int64 {
+			return damaged("column %q has integers of %d bits of type %v", c.name, t.BitWidth, c.physical)
 		}
 		switch {
 		case !t.IsSigned && t.BitWidth == 32:
@@ -157,6 +157,25 @@ func convertedType(t deprecated.ConvertedType) format.LogicalTypeValue {
 		return integer(64, false)
 	}
 	return nil
+}
+
+// convertedName returns the name of a type that convertedType has no logical type for.
+func convertedName(t deprecated.ConvertedType) string {
+	switch t {
+	case deprecated.Map, deprecated.MapKeyValue:
+		return "MAP"
+	case deprecated.List:
+		return "LIST"
+	case deprecated.Decimal:
+		return "DECIMAL"
+	case deprecated.TimeMillis, deprecated.TimeMicros:
+		return "TIME"
+	case deprecated.Bson:
+		return "BSON"
+	case deprecated.Interval:
+		return "INTERVAL"
+	}
+	return fmt.Sprintf("%d of ConvertedType", t)
 }
 
 // Null reports whether the row has no value in a column.
