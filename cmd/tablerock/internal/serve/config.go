@@ -93,6 +93,7 @@ const (
 	defaultBackendConns    = 32
 	minBackendConns        = 1
 	adminOff               = "off"
+	minCacheBytes          = 1 << 20
 	minSegmentBytes        = 64 << 10
 	maxSegmentBytes        = 1 << 30
 )
@@ -166,7 +167,9 @@ func (c *Config) check() error {
 	case c.MaxConnsPerAddr < 1:
 		return usagef("--max-conns-per-addr %d: must be at least 1", c.MaxConnsPerAddr)
 	case c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes:
-		return usagef("--segment-size %s: must be between 64KiB and 1GiB", &c.SegmentBytes)
+		return usagef("--segment-size %s: must be between 64KiB and 1GiB%s", &c.SegmentBytes, unitOf(c.SegmentBytes))
+	case c.CacheBytes != 0 && c.CacheBytes < minCacheBytes:
+		return usagef("--cache-size %s: must be at least 1MiB, or 0 for none%s", &c.CacheBytes, unitOf(c.CacheBytes))
 	case c.BackupDir == "" && c.backupFlag() != "":
 		return usagef("--%s is for the backups in --backup-dir: add --backup-dir DIR", c.backupFlag())
 	case hint.IsURL(c.BackupDir):

@@ -36,7 +36,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.BackupEvery, "backup-every", defaultBackupEvery, "`time` from one backup to the next")
 	f.IntVar(&c.BackupKeep, "backup-keep", defaultBackupKeep, "`number` of backups of each account to keep")
 	f.DurationVar(&c.ArchiveEvery, "archive-every", defaultArchiveEvery, "`time` after which a write is archived in --backup-dir")
-	f.Var(&c.CacheBytes, "cache-size", "memory for blocks of sstables, shared by all accounts")
+	f.Var(&c.CacheBytes, "cache-size", "memory for blocks of sstables, shared by all accounts, at least 1MiB, or 0 for none")
 	f.Var(&c.SegmentBytes, "segment-size", "memory and disk for each of up to four segments of an account's log, 64KiB to 1GiB")
 	f.StringVar(&c.Compression, "compression", compressFast,
 		"`method` for files that stay for long: fast (s2), or small (Zstandard), a seventh to a fifth smaller for several times the CPU time")
@@ -101,4 +101,12 @@ func (z *Size) String() string {
 		}
 	}
 	return "0"
+}
+
+// unitOf says how a unit is written if the size z, which is too small, may lack one.
+func unitOf(z Size) string {
+	if z > 0 && z < 1<<10 {
+		return fmt.Sprintf("; a number without a unit is bytes: write %dMiB", z)
+	}
+	return ""
 }
