@@ -89,6 +89,9 @@ func (f *crashFlags) run(cmd *cobra.Command) error {
 	if errors.As(err, &v) {
 		return fmt.Errorf("%w\nrepeat it with: torture crash %s", err, f.repeat(v))
 	}
+	if err == nil {
+		err = didNothing(counts.States.Load(), "crash state was checked")
+	}
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,9 @@ func runErrors(cmd *cobra.Command, l limits, o faults.Options, fixed bool) error
 	if errors.As(err, &v) {
 		return fmt.Errorf("%w\nrepeat it with: torture errors --seed %d --count 1 --profile %v --steps %d --operation %d", err, v.Seed, v.Profile, o.Steps, v.N)
 	}
+	if err == nil {
+		err = didNothing(counts.Runs.Load(), "operation failed")
+	}
 	if err != nil {
 		return err
 	}

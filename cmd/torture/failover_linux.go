@@ -67,9 +67,6 @@ func (f *failoverFlags) faults() ([]failover.Fault, error) {
 	if len(faults) == 0 {
 		return nil, usageError{fmt.Errorf("no fault matches %q; --list prints the names", f.only)}
 	}
-	if f.trials < 1 || f.writers < 1 || f.batches < 1 {
-		return nil, usageError{errors.New("--trials, --workers and --batches must be at least 1")}
-	}
 	return faults, nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -58,6 +59,9 @@ A seed repeats the delays, but not the run, which depends on the machine.`,
 			}
 			if err == nil && program != "" {
 				err = killImports(cmd, program, root, seed, cycles, longest)
+			}
+			if nothing := didNothing(int64(c.Killed), "process was killed"); err == nil && nothing != nil {
+				return errors.Join(nothing, os.RemoveAll(root))
 			}
 			if err != nil {
 				return fmt.Errorf("after %d kills: %w\nthe database is kept in %s; try again with: torture kill --seed %d --cycles %d", c.Killed, err, root, seed, cycles)

@@ -71,6 +71,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		SilenceErrors: true,
 		Args:          noArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() }, // without it the root ignores Args
+
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkLeast(c.Flags()) },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetArgs(args)

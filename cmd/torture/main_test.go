@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/plant"
 )
 
@@ -46,6 +49,20 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestLeast checks that each flag of a number or time, but those that can be anything, has a least value.
+func TestLeast(t *testing.T) {
+	for _, c := range []*cobra.Command{
+		crashCommand(), errorsCommand(), rotCommand(), killCommand(), plantedCommand(), fullCommand(), failoverCommand(), soakCommand(),
+	} {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			_, listed := least[f.Name]
+			if kind := f.Value.Type(); (kind == "int" || kind == "int64" || kind == "duration") != listed {
+				t.Errorf("%s --%s of type %s has a least value: %v", c.Name(), f.Name, kind, listed)
+			}
+		})
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -61,6 +78,21 @@ func TestExitCodes(t *testing.T) {
 		{"planted --only wal-sync --budget 0", exitViolation},
 		{"full --only none", exitUsage},
 		{"full --only (", exitUsage},
+		{"full --workers 0 --list", exitUsage},
+		{"kill --cycles 0", exitUsage},
+		{"kill --cycles -1", exitUsage},
+		{"kill --longest 0", exitUsage},
+		{"kill --duration 1ns", exitUsage},
+		{"crash --duration -1s", exitUsage},
+		{"crash --duration 1ns", exitUsage},
+		{"crash --states -1", exitUsage},
+		{"crash --point 999999 --count 1 --steps 4", exitUsage},
+		{"errors --stride 0", exitUsage},
+		{"errors --duration 1ns", exitUsage},
+		{"errors --operation 99999999", exitUsage},
+		{"rot --stride 0", exitUsage},
+		{"rot --duration 1ns", exitUsage},
+		{"failover --trials 0", exitUsage},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			var out, errs bytes.Buffer

@@ -24,8 +24,8 @@ the rows, the table and the index with a fresh copy of what is live. It fails if
 			if o.URL == "" {
 				return usageError{errors.New("soak needs --backend URL")}
 			}
-			if o.Duration <= soak.WarmUp || o.Interval <= 0 || o.Entities <= 0 || o.Workers <= 0 {
-				return usageError{fmt.Errorf("--duration must be more than %v, and the other numbers more than 0", soak.WarmUp)}
+			if o.Duration <= soak.WarmUp {
+				return usageError{fmt.Errorf("--duration must be more than %v", soak.WarmUp)}
 			}
 			return runSoak(cmd, o)
 		},

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // limits ends a run after a number of jobs or a time.
@@ -50,4 +54,43 @@ func (l limits) each(ctx context.Context, enough func() bool, job func(ctx conte
 	default:
 		return cause
 	}
+}
+
+// least has the least values of flags that are numbers or times, by name. 0 is no limit where the
+// help says so, and the default of the fewest where it does not.
+var least = map[string]int64{
+	"all": 0, "batches": 1, "budget": 0, "choices": 0, "cycles": 1, "depth": 0, "duration": 0, "entities": 1, "interval": 1, "longest": 1,
+	"point": 0, "states": 0, "steps": 0, "stride": 1, "trials": 1, "workers": 1,
+}
+
+// checkLeast returns a usageError for a flag below its least value.
+func checkLeast(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		bound, ok := least[f.Name]
+		if !ok || err != nil {
+			return
+		}
+		n, parseErr := strconv.ParseInt(f.Value.String(), 10, 64)
+		if parseErr != nil {
+			d, _ := time.ParseDuration(f.Value.String()) // package pflag has parsed it
+			n = int64(d)
+		}
+		switch {
+		case n >= bound:
+		case f.Value.Type() == "duration" && bound > 0:
+			err = usageError{fmt.Errorf("--%s %s: must be more than 0", f.Name, f.Value)}
+		default:
+			err = usageError{fmt.Errorf("--%s %s: must be at least %d", f.Name, f.Value, bound)}
+		}
+	})
+	return err
+}
+
+// didNothing returns a usageError if a run has checked nothing, which must not look like a run
+// without a violation.
+func didNothing(n int64, what string) error {
+	if n > 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("no %s: these flags check nothing, or end before", what)}
 }

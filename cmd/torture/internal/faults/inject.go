@@ -72,10 +72,11 @@ func Run(ctx context.Context, o Options, counts *Counts) error {
 	if err != nil {
 		return &Violation{o.Seed, o.Profile, 0, "without a failure", err}
 	}
-	for n := 1 + o.Seed%uint64(o.Stride); n <= uint64(len(kinds)); n += uint64(o.Stride) {
-		if o.Only != 0 {
-			n = o.Only
-		}
+	first, stride := 1+o.Seed%uint64(o.Stride), uint64(o.Stride)
+	if o.Only != 0 {
+		first, stride = o.Only, uint64(len(kinds))
+	}
+	for n := first; n <= uint64(len(kinds)); n += stride {
 		counts.Operations.Add(1)
 		rng := rand.New(rand.NewPCG(o.Seed, n))
 		for _, v := range append(variants(kinds[n-1]), twice(kinds[n-1], n, uint64(len(kinds)), rng)...) {
@@ -85,9 +86,6 @@ func Run(ctx context.Context, o Options, counts *Counts) error {
 			if err := fail(ctx, o, n, v, counts); err != nil {
 				return err
 			}
-		}
-		if o.Only != 0 {
-			return nil
 		}
 	}
 	return nil
