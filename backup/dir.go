@@ -367,13 +367,23 @@ func (d *Dir) Delete(ctx context.Context, name string) error {
 	return d.named(name, err)
 }
 
-// offsetWriter appends to a file.
+// syncBytes is how much is written to a file between two syncs: nothing ends a sync, and that of
+// 1 GiB can take 10 s.
+const syncBytes = 32 << 20
+
+// offsetWriter appends to a file, and syncs it after each syncBytes. The end is not synced.
 type offsetWriter struct {
-	f   vfs.File
-	off int64
+	f           vfs.File
+	off, synced int64
 }
 
 func (w *offsetWriter) Write(p []byte) (int, error) {
+	if w.off-w.synced >= syncBytes {
+		if err := w.f.Sync(); err != nil {
+			return 0, err
+		}
+		w.synced = w.off
+	}
 	n, err := w.f.WriteAt(p, w.off)
 	w.off += int64(n)
 	return n, err

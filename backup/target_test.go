@@ -303,3 +303,26 @@ func TestDirOfVolume(t *testing.T) {
 		t.Errorf("Init: %v", err)
 	}
 }
+
+// TestDirOfLongObject stores an object of 70 MiB: no sync has more than 32 MiB to write, and the end is
+// synced too.
+func TestDirOfLongObject(t *testing.T) {
+	syncs, longest, unsynced := 0, int64(0), int64(0)
+	d := backup.NewDir(errorfs.Wrap(vfs.NewMem(), func(op vfs.Op) *errorfs.Fault {
+		switch {
+		case op.Done != 0:
+		case op.Kind == "write":
+			unsynced += op.Len
+			longest = max(longest, unsynced)
+		case op.Kind == "sync":
+			syncs, unsynced = syncs+1, 0
+		}
+		return nil
+	}), "backups")
+	if err := d.Put(t.Context(), "object", bytes.NewReader(make([]byte, 70<<20))); err != nil {
+		t.Fatal(err)
+	}
+	if syncs != 3 || longest != 32<<20 || unsynced != 0 {
+		t.Errorf("%d syncs, up to %d bytes before one, %d after the last", syncs, longest, unsynced)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -415,5 +416,51 @@ func TestCheckpointOfLargeFile(t *testing.T) {
 	stop = true
 	if err := db.Checkpoint(ctx, "ended"); !errors.Is(err, context.Canceled) || stopped == 0 || reads != stopped {
 		t.Errorf("the context ended: %v, want %v; it ended in read %d of %d", err, context.Canceled, stopped, reads)
+	}
+}
+
+// TestCheckpointOfLongLog copies a log of 70 MiB with several syncs, and ends the context after a part
+// of it was written.
+func TestCheckpointOfLongLog(t *testing.T) {
+	disk := vfs.NewMem()
+	fsys := errorfs.Wrap(disk, nil)
+	o := manual(fsys)
+	o.SegmentBytes = 256 << 20
+	db := mustCreate(t, o)
+	e := entity("p", "", 1, 1)
+	e.Properties[1].Value = edm.Binary(make([]byte, 60_000))
+	const rows = 70 << 20 / 60_000
+	for i := range rows {
+		e.Key.Row = fmt.Sprint(i)
+		apply(t, db, store.Insert(e))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	written, syncs, longest, unsynced, end := int64(0), 0, int64(0), int64(0), int64(math.MaxInt64)
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+		switch {
+		case !strings.HasSuffix(op.Name, ".wal") || op.Done != 0:
+		case op.Kind == "write":
+			written, unsynced = written+op.Len, unsynced+op.Len
+			longest = max(longest, unsynced)
+			if written >= end {
+				cancel()
+			}
+		case op.Kind == "sync":
+			syncs, unsynced = syncs+1, 0
+		}
+		return nil
+	})
+	check(t, "Checkpoint", db.Checkpoint(ctx, "whole"))
+	if written < rows*60_000 || syncs < 3 || longest > 32<<20 || unsynced != 0 {
+		t.Errorf("%d bytes with %d syncs, up to %d bytes before one, %d after the last", written, syncs, longest, unsynced)
+	}
+	c := mustOpen(t, "whole", manual(disk))
+	if got := len(dump(t, c, store.Query{})); got != rows {
+		t.Errorf("the checkpoint has %d rows, want %d", got, rows)
+	}
+	written, end = 0, 40<<20
+	if err := db.Checkpoint(ctx, "ended"); !errors.Is(err, context.Canceled) || written > end+1<<20 {
+		t.Errorf("the context ended: %v after %d bytes, want %v after %d", err, written, context.Canceled, end)
 	}
 }

@@ -78,7 +78,7 @@ func Write(ctx context.Context, fsys vfs.FS, dir, dest string, segs []*commitlog
 			return err
 		}
 		i := slices.IndexFunc(segs, func(seg *commitlog.Segment) bool { return seg.Number == l.Number })
-		if err := writeFile(fsys, path.Join(dest, filename.Make(filename.WAL, l.Number)), segs[i].Image()[:l.Sealed]); err != nil {
+		if err := writeFile(ctx, fsys, path.Join(dest, filename.Make(filename.WAL, l.Number)), segs[i].Image()[:l.Sealed]); err != nil {
 			return fmt.Errorf("copy segment %d: %w", l.Number, err)
 		}
 	}
@@ -105,16 +105,44 @@ func Write(ctx context.Context, fsys vfs.FS, dir, dest string, segs []*commitlog
 	return manifest.Write(fsys, dest, m)
 }
 
-func writeFile(fsys vfs.FS, name string, b []byte) error {
+// Sizes of copies. A copy looks at its context after each copyBytes. It syncs after each syncBytes,
+// because nothing ends a sync, and that of a log of 1 GiB can take 10 s.
+const (
+	copyBytes = 1 << 20
+	syncBytes = 32 << 20
+)
+
+// writeFile writes b to a new file and syncs it.
+func writeFile(ctx context.Context, fsys vfs.FS, name string, b []byte) error {
 	f, err := fsys.Create(name)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
+	err = fill(ctx, f, int64(len(b)), func(off, n int64) ([]byte, error) { return b[off : off+n], nil })
 	return errors.Join(err, f.Close())
+}
+
+// fill writes the size bytes of read to f and syncs them.
+func fill(ctx context.Context, f vfs.File, size int64, read func(off, n int64) ([]byte, error)) error {
+	for off := int64(0); off < size; off += copyBytes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		chunk, err := read(off, min(copyBytes, size-off))
+		if err != nil {
+			return err
+		}
+		if off > 0 && off%syncBytes == 0 {
+			err = f.Sync()
+		}
+		if err == nil {
+			_, err = f.WriteAt(chunk, off)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.Sync()
 }
 
 // linkOrCopy links a file, or copies it if it cannot be linked. It compares a copy with the hash
@@ -132,24 +160,16 @@ func linkOrCopy(ctx context.Context, fsys vfs.FS, from, to string, file *manifes
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, copyBytes)
 	var hash xxhash.Digest
 	hash.Reset()
-	for off := int64(0); off < file.Size && err == nil; off += int64(len(buf)) {
-		chunk := buf[:min(int64(len(buf)), file.Size-off)]
-		if err = ctx.Err(); err == nil {
-			_, err = src.ReadAt(chunk, off)
-		}
-		if err == nil {
-			_, _ = hash.Write(chunk)
-			_, err = dst.WriteAt(chunk, off)
-		}
-	}
+	err = fill(ctx, dst, file.Size, func(off, n int64) ([]byte, error) {
+		_, err := src.ReadAt(buf[:n], off)
+		_, _ = hash.Write(buf[:n])
+		return buf[:n], err
+	})
 	if got := hash.Sum64(); err == nil && got != file.Hash {
 		err = corrupt.Newf(path.Base(from), 0, "%d bytes with the hash %016x, want %016x", file.Size, got, file.Hash)
-	}
-	if err == nil {
-		err = dst.Sync()
 	}
 	return errors.Join(err, dst.Close())
 }
