@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -85,6 +86,43 @@ func TestSameRefusal(t *testing.T) {
 		if text != first || !strings.Contains(text, "AuthenticationFailed") {
 			t.Errorf("%s\ngot  %s\nwant %s", shown(request), text, first)
 		}
+	}
+}
+
+// TestClockOfClient signs a request by a clock that is wrong. The event says so, for the log, and the
+// response is that of a wrong signature.
+func TestClockOfClient(t *testing.T) {
+	c := newClient(t)
+	bodies := make([]string, 0, 2)
+	for _, signature := range []struct {
+		skew time.Duration
+		key  string
+		want string
+	}{
+		{time.Hour, testKey, "the request has no date within 15 minutes of the clock of this server"},
+		{0, strings.Repeat("A", 64), ""},
+	} {
+		credential, err := sharedkey.NewCredential(testAccount, signature.key)
+		r := c.request("GET", "/"+testAccount+"/Tables", "")
+		if err := errors.Join(err, credential.SignRequest(r, testTime.Add(signature.skew))); err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := c.do(r).Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, readable(b.String()))
+		e := c.events[len(c.events)-1]
+		got := ""
+		if e.Err != nil {
+			got = e.Err.Error()
+		}
+		if got != signature.want || e.Code != "AuthenticationFailed" {
+			t.Errorf("skew %v: code %s, reason %q, want %q", signature.skew, e.Code, got, signature.want)
+		}
+	}
+	if bodies[0] != bodies[1] {
+		t.Errorf("the response tells the reason:\n%s\n%s", bodies[0], bodies[1])
 	}
 }
 

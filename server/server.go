@@ -67,7 +67,7 @@ type Event struct {
 	RequestID       string
 	ClientRequestID string
 	Context         context.Context // of the request
-	Err             error           // internal error of the request, or of sending its response; may be set with any Status
+	Err             error           // internal error of the request or of sending its response, or why credentials were refused; may be set with any Status
 }
 
 // Server is an http.Handler of the Azure Table protocol. Its methods may be called

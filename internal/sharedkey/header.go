@@ -67,6 +67,9 @@ func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentia
 	if err != nil {
 		return Grant{}, err
 	}
+	if dates == [2]string{} {
+		return Grant{}, refusedClock
+	}
 	account, signature, _ := strings.Cut(credentials, ":")
 	c := v.newClaim(r.Account, signature, account == r.Account)
 	m := messages.Get().(*message)

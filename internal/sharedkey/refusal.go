@@ -1,6 +1,9 @@
 package sharedkey
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+)
 
 // Refusal is the error response to a request that is not authorized. Refusals are
 // shared between requests; do not change them.
@@ -13,6 +16,7 @@ type Refusal struct {
 	Bare      bool   // the response has no x-ms-request-id
 	Full      bool   // with Front: the response has all headers of the Table service
 	Anonymous bool   // the request has no credentials
+	Reason    error  // for the log of the server, never for the client; nil for none
 }
 
 // Error returns the code and the message.
@@ -25,14 +29,24 @@ func forbidden(code, message string) *Refusal {
 	return &Refusal{Status: http.StatusForbidden, Code: code, Message: message}
 }
 
+// refusedFor returns refusedAuthentication with a reason.
+func refusedFor(reason string) *Refusal {
+	r := *refusedAuthentication
+	r.Reason = errors.New(reason)
+	return &r
+}
+
 func mismatch(code, with string) *Refusal {
 	return forbidden(code, "This request is not authorized to perform this operation using this "+with+".")
 }
 
-// Every request that may be forged gets the same refusal, refusedAuthentication,
-// whatever the reason. A newer client that sends an invalid token gets refusedToken.
+// Every request that may be forged gets the same response, that of refusedAuthentication,
+// whatever the reason. refusedClock and refusedTimes name it for the log, because the other
+// end then has a wrong clock and no wrong key. A newer client that sends an invalid token gets refusedToken.
 var (
 	refusedAuthentication = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true}
+	refusedClock          = refusedFor("the request has no date within 15 minutes of the clock of this server")
+	refusedTimes          = refusedFor("the clock of this server is not within the times of the shared access signature")
 	refusedOperation      = forbidden("AuthorizationFailure", "This request is not authorized to perform this operation.")
 	refusedPermission     = mismatch("AuthorizationPermissionMismatch", "permission")
 	refusedResourceType   = mismatch("AuthorizationResourceTypeMismatch", "resource type")

@@ -50,7 +50,7 @@ func (v *Verifier) verifySAS(ctx context.Context, r *Request, p *parameters) (Gr
 		}
 	}
 	if !validAt(v.Now(), p.values[fieldStart], p.values[fieldExpiry]) {
-		return Grant{}, refusedAuthentication
+		return Grant{}, refusedTimes
 	}
 	if p.values[fieldProtocol] == "https" && !r.TLS {
 		return Grant{}, refusedProtocol

@@ -56,6 +56,7 @@ func Of(err error) *Problem {
 		return &Problem{
 			Status: refusal.Status, Code: refusal.Code, Message: refusal.Message,
 			Challenge: refusal.Challenge, Refusal: true, Front: refusal.Front, Bare: refusal.Bare, Full: refusal.Full,
+			Cause: refusal.Reason,
 		}
 	case errors.As(err, &op):
 		q := *Of(op.Err)
