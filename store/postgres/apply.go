@@ -17,9 +17,9 @@ const (
 	// Each row that it overwrites takes a number of its own, after the wait for the row.
 	upsert = " ON CONFLICT (tid, p, r) DO UPDATE SET v = excluded.v, ts = CASE WHEN tr_entities.ts < " + tickNow +
 		" THEN " + tickNow + " ELSE 1 / (tr_entities.ts - tr_entities.ts) END"
-	oneRow   = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, $4, " + oneTick + ", $5 FROM tr_tables AS t, tr_clock AS c" + inTable
+	oneRow   = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, $4, " + oneTick + ", $5 FROM tr_tables AS t, " + clockRow + inTable
 	manyRows = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, u.k, " + manyTick +
-		", u.v FROM tr_tables AS t, tr_clock AS c, unnest($4::bytea[], $5::bytea[]) AS u(k, v)" + inTable
+		", u.v FROM tr_tables AS t, " + clockRow + ", unnest($4::bytea[], $5::bytea[]) AS u(k, v)" + inTable
 	// oneTick and manyTick are the Timestamp of a row, unless its key is in the snapshot. Such a row is written
 	// only if the entity goes meanwhile, and can have waited for other writes of it: newTick refuses it.
 	oneTick  = "CASE WHEN (SELECT 1 FROM tr_entities AS e WHERE e.tid = t.id AND e.p = $3 AND e.r = $4 LIMIT 1) IS NULL THEN " + tickSQL + " ELSE 0 END"
@@ -32,7 +32,7 @@ var (
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 	upsertOne = wire.NewStatement("upsert", 1, oneRow+upsert+" RETURNING "+newTick,
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
-	replaceOne = wire.NewStatement("replace", 1, "UPDATE tr_entities AS e SET v = $5, ts = "+tickAbove+" FROM tr_clock AS c WHERE "+oneKey+
+	replaceOne = wire.NewStatement("replace", 1, "UPDATE tr_entities AS e SET v = $5, ts = "+tickAbove+" FROM "+clockRow+" WHERE "+oneKey+
 		" AND ($6 = 0 OR e.ts = $6) RETURNING e.ts", wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDInt8)
 	deleteOne = wire.NewStatement("delete", 0, "DELETE FROM tr_entities AS e WHERE "+oneKey+" AND ($5 = 0 OR e.ts = $5)",
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDInt8)
@@ -44,7 +44,7 @@ var (
 	// sameBase fails if the base was raised since the row of a key was written: a row that waited for a lock
 	// can have kept the statement from the rows after it.
 	sameBase = wire.NewStatement("same_base", 1, "SELECT 1 / CASE WHEN c.base + nextval('tr_tick') < e.ts + "+leastRaise+
-		" THEN 1 ELSE 0 END FROM tr_entities AS e, tr_clock AS c WHERE "+oneKey, wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
+		" THEN 1 ELSE 0 END FROM tr_entities AS e, "+clockRow+" WHERE "+oneKey, wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 )
 
 // The statements of a transaction in two flights. The first flight locks the stored entities,
@@ -62,12 +62,12 @@ var (
 
 	insertRow = wire.NewStatement("insert_row", 1, "INSERT INTO tr_entities (tid, p, r, ts, v) VALUES ($1, $2, $3, "+tickNow+", $4) RETURNING ts",
 		wire.OIDInt8, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
-	updateRow = wire.NewStatement("update_row", 1, "UPDATE tr_entities AS e SET v = $4, ts = "+tickAbove+` FROM tr_clock AS c
+	updateRow = wire.NewStatement("update_row", 1, "UPDATE tr_entities AS e SET v = $4, ts = "+tickAbove+" FROM "+clockRow+`
 		WHERE e.tid = $1 AND e.p = $2 AND e.r = $3 RETURNING e.ts`, wire.OIDInt8, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 	deleteRow  = wire.NewStatement("delete_row", 0, "DELETE FROM tr_entities WHERE tid = $1 AND p = $2 AND r = $3", wire.OIDInt8, wire.OIDBytea, wire.OIDBytea)
 	insertLong = wire.NewStatement("insert_long", 1, "INSERT INTO tr_long (tid, h, p, r, ts, v) VALUES ($1, $2, $3, $4, "+tickNow+", $5) RETURNING ts",
 		wire.OIDInt8, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
-	updateLong = wire.NewStatement("update_long", 1, "UPDATE tr_long AS e SET v = $3, ts = "+tickAbove+` FROM tr_clock AS c
+	updateLong = wire.NewStatement("update_long", 1, "UPDATE tr_long AS e SET v = $3, ts = "+tickAbove+" FROM "+clockRow+`
 		WHERE e.tid = $1 AND e.h = $2 RETURNING e.ts`, wire.OIDInt8, wire.OIDBytea, wire.OIDBytea)
 	deleteLong = wire.NewStatement("delete_long", 0, "DELETE FROM tr_long WHERE tid = $1 AND h = $2", wire.OIDInt8, wire.OIDBytea)
 	markLong   = wire.NewStatement("mark_long", 0, "UPDATE tr_tables AS t SET long = true"+inTable+" AND t.id = $3 AND NOT t.long",

@@ -324,7 +324,7 @@ func TestUpgradeWhileServing(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	s := openURL(t, url, &Options{AllowAsync: true})
 	s.makeTable(t)
-	pgtest.Exec(t, url, "UPDATE tr_version SET version = 2")
+	pgtest.Exec(t, url, "UPDATE tr_version SET version = 3")
 	await(t, "a refusal", func() bool { return s.Ping(t.Context()) != nil })
 	for name, call := range map[string]func() error{
 		"Get":   func() error { _, err := s.Get(t.Context(), people, one("a", 1).Key); return err },
@@ -344,7 +344,7 @@ func TestUpgradeWhileServing(t *testing.T) {
 	if base := pgtest.Exec(t, url, "SELECT base FROM tr_clock")[0]; base != "0" {
 		t.Errorf("a beat has written the base %s", base)
 	}
-	pgtest.Exec(t, url, "UPDATE tr_version SET version = 1")
+	pgtest.Exec(t, url, "UPDATE tr_version SET version = 2")
 	await(t, "the version of this program", func() bool { return s.Ping(t.Context()) == nil })
 }
 

@@ -26,6 +26,7 @@ func TestCheck(t *testing.T) {
 		{"good but for the standby", good, true, nil, "", "synchronous standby"},
 		{"no schema", good, false, nil, "", "schema, synchronous standby"},
 		{"newer schema", good, true, []string{"UPDATE tr_version SET version = version + 1"}, "", "schema, synchronous standby"},
+		{"older schema", good, true, []string{versionOne}, "", "schema, synchronous standby"},
 		{"clock far ahead once", good, true, []string{"UPDATE tr_clock SET base = 200000000000000000"}, "", "synchronous standby, clock of Timestamps"},
 		{"bad settings", bad, true, nil, "", "synchronous standby, fsync, full_page_writes, data_sync_retry, free connections"},
 		{

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -102,6 +104,58 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWritesBesideDump checks that writes and heartbeats read no dead versions of the row of tr_clock, which a
+// transaction keeps that stays open for long, as that of pg_dump.
+func TestWritesBesideDump(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Shared(t).NewDatabase(t)
+	s := openURL(t, url, &Options{AllowAsync: true, MaxConns: 1, manual: true})
+	s.makeTable(t)
+	const (
+		table = "'acme', 'people', "
+		array = "ARRAY['a', 'b']::bytea[]"
+	)
+	statements := []struct {
+		st         *wire.Statement
+		name, args string
+	}{
+		{createTable, "create", "'acme', 'other', 'other'"},
+		{insertOne, "insert", table + "'p', 'new', '\\x00000000'"},
+		{upsertOne, "upsert", table + "'p', 'a', '\\x00000000'"},
+		{upsertMany, "upsert_many", table + "'p', " + array + ", ARRAY['\\x00000000', '\\x00000000']::bytea[]"},
+		{replaceOne, "replace", table + "'p', 'a', '\\x00000000', 0"},
+		{insertRow, "insert_row", "0, 'p', 'new', '\\x00000000'"},
+		{updateRow, "update_row", "1, 'p', 'a', '\\x00000000'"},
+		{beatHere, "beat", "0"},
+	}
+	s.apply(t, store.Insert(one("a", 1)))
+	// Each statement runs in a transaction that is rolled back, so only tr_clock changes.
+	read := func() (buffers []int) {
+		for _, one := range statements {
+			plan := s.explain(t, one.st, "BEGIN; EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) EXECUTE tr_"+one.name+" ("+one.args+"); ROLLBACK")
+			n, hit := 0, regexp.MustCompile(`shared hit=(\d+)`).FindStringSubmatch(plan)
+			if hit != nil {
+				n, _ = strconv.Atoi(hit[1])
+			}
+			if n == 0 {
+				t.Fatalf("%s: no buffers:\n%s", one.name, plan)
+			}
+			buffers = append(buffers, n)
+		}
+		return buffers
+	}
+	read() // fills the caches of the session
+	before := read()
+	o := newOther(t, url)
+	o.exec("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM tr_tables")
+	pgtest.Exec(t, url, "DO $$ BEGIN FOR i IN 1..3000 LOOP UPDATE tr_clock SET base = base + 1000000; COMMIT; END LOOP; END $$")
+	for i, n := range read() {
+		if n > before[i]+8 {
+			t.Errorf("%s reads %d pages beside a dump, %d before", statements[i].name, n, before[i])
+		}
 	}
 }
 

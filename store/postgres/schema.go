@@ -11,8 +11,12 @@ import (
 	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
 )
 
-// schemaVersion is the version of the schema that this package reads and writes.
-const schemaVersion = 1
+// The versions of the schema that this package reads and writes: Init makes the newest one. Version 1 has a tr_clock without
+// an index of the base.
+const (
+	oldestVersion = 1
+	schemaVersion = 2
+)
 
 // The tables. All names of accounts are case-sensitive; folded names of tables are bytea, so
 // that their order is that of their bytes in every collation.
@@ -28,7 +32,7 @@ const schemaVersion = 1
 //	tr_long      entities whose key is longer than maxIndexed: h is SHA-256 of the lengths
 //	             and bytes of p and r; of two indexes that cost the same, as in an empty
 //	             table, PostgreSQL takes the later one, which therefore is the primary key
-//	tr_clock     the base of Timestamps, in one row: see beat.go
+//	tr_clock     the base of Timestamps, in one row, whose index leads to its live version: see beat.go
 //	tr_tick      the sequence that is added to the base
 const schemaSQL = `
 CREATE TABLE tr_version (one int PRIMARY KEY CHECK (one = 1), version int NOT NULL);
@@ -46,8 +50,8 @@ CREATE TABLE tr_long (
 CREATE INDEX tr_long_key ON tr_long (tid @ASC, substr(p, 1, 1200) @ASC, substr(r, 1, 1200) @ASC);
 ALTER TABLE tr_long ADD PRIMARY KEY (tid @ASC, h @ASC);
 CREATE SEQUENCE tr_tick;
-CREATE TABLE tr_clock (one int PRIMARY KEY CHECK (one = 1), base bigint NOT NULL)@CLOCK;
-INSERT INTO tr_clock (one, base) VALUES (1, 0);
+CREATE TABLE tr_clock (base bigint NOT NULL, PRIMARY KEY (base @ASC))@CLOCK;
+INSERT INTO tr_clock (base) VALUES (0);
 INSERT INTO tr_version (one, version) VALUES (1, ` + "@VERSION" + `);
 `
 
@@ -57,8 +61,8 @@ const (
 	// default a table of 10 million rows collects 2 million dead ones.
 	entitiesOptions = ` WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
 		autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1)`
-	// clockOptions: the row changes every second, in its page.
-	clockOptions = ` WITH (fillfactor = 10, autovacuum_vacuum_threshold = 500)`
+	// clockOptions: the row changes every second.
+	clockOptions = ` WITH (autovacuum_vacuum_threshold = 500)`
 )
 
 // schemaFor returns the statements that create the schema.
@@ -120,14 +124,14 @@ func schemaOf(ctx context.Context, c *wire.Conn) (int, error) {
 	return strconv.Atoi(rows[0][0])
 }
 
-// checkSchema returns an error unless the database has the schema of this version.
+// checkSchema returns an error unless the database has a schema that this package reads and writes.
 func checkSchema(ctx context.Context, c *wire.Conn) error {
 	switch version, err := schemaOf(ctx, c); {
 	case err != nil:
 		return fmt.Errorf("read the version of the schema: %w", err)
 	case version == 0:
 		return errNoSchema
-	case version < schemaVersion:
+	case version < oldestVersion:
 		return fmt.Errorf("%w: version %d, want %d", errOldSchema, version, schemaVersion)
 	case version > schemaVersion:
 		return fmt.Errorf("%w: the schema has version %d, this program knows up to %d", store.ErrNewerFormat, version, schemaVersion)
@@ -135,7 +139,7 @@ func checkSchema(ctx context.Context, c *wire.Conn) error {
 	return nil
 }
 
-// Init creates the schema, if there is none. It returns an error that wraps store.ErrNewerFormat
+// Init creates the schema, if there is none, and upgrades that of an older version. It returns an error that wraps store.ErrNewerFormat
 // for the schema of a newer version, and store.ErrNotDatabase for a database whose encoding is not
 // UTF8. It refuses a server whose commits do not wait for a standby unless o.AllowAsync is set. Run it as
 // the owner of the database.
@@ -162,6 +166,8 @@ func Init(ctx context.Context, url string, o *Options) error {
 	switch version, err := schemaOf(ctx, c); {
 	case err != nil:
 		return fmt.Errorf("read the version of the schema: %w", failure(err, false))
+	case version >= oldestVersion && version < schemaVersion:
+		return upgrade(ctx, c, k)
 	case version != 0:
 		return failure(checkSchema(ctx, c), false)
 	}
@@ -177,6 +183,26 @@ func Init(ctx context.Context, url string, o *Options) error {
 			return fmt.Errorf("create the schema: PostgreSQL 14 or later with lz4 is needed: %w", err)
 		}
 		return fmt.Errorf("create the schema: %w", failure(err, true))
+	}
+	return nil
+}
+
+// upgradeSQL makes version 2 of version 1. A second upgrade at the same time does the same again. Writes wait behind a lock
+// that waits for a transaction, so it does not wait long.
+const upgradeSQL = `SET LOCAL lock_timeout = '2s';
+ALTER TABLE tr_clock DROP CONSTRAINT tr_clock_pkey, DROP COLUMN IF EXISTS one, ADD PRIMARY KEY (base);
+ALTER TABLE tr_clock RESET (fillfactor);
+`
+
+// upgrade makes the schema that of this version. Others keep no dead versions in the way as PostgreSQL does, and
+// cannot change the primary key of a table.
+func upgrade(ctx context.Context, c *wire.Conn, k wire.Kind) error {
+	sql := "UPDATE tr_version SET version = " + strconv.Itoa(schemaVersion) + ";"
+	if k == wire.PostgreSQL {
+		sql = upgradeSQL + sql
+	}
+	if _, err := c.Script(ctx, "BEGIN;"+sql+"COMMIT"); err != nil {
+		return fmt.Errorf("upgrade the schema: %w", failure(err, true))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 var (
 	registerAccount = wire.NewStatement("register", 0, "INSERT INTO tr_accounts (account, meta) VALUES ($1, '') ON CONFLICT DO NOTHING", wire.OIDText)
 	createTable     = wire.NewStatement("create", 0, `INSERT INTO tr_tables (account, folded, name, created, meta, long)
-		SELECT $1, $2, $3, `+tickSQL+`, '', false FROM tr_clock AS c ON CONFLICT DO NOTHING`, wire.OIDText, wire.OIDBytea, wire.OIDText)
+		SELECT $1, $2, $3, `+tickSQL+`, '', false FROM `+clockRow+` ON CONFLICT DO NOTHING`, wire.OIDText, wire.OIDBytea, wire.OIDText)
 	dropTable      = wire.NewStatement("drop", 0, dropSQL("pg_current_xact_id()::text::bigint"), wire.OIDText, wire.OIDBytea)
 	dropTableThere = wire.NewStatement("drop_any", 0, dropSQL("0"), wire.OIDText, wire.OIDBytea)
 	listTables     = wire.NewStatement("tables", 2, "SELECT name, created FROM tr_tables WHERE account = $1 AND folded >= $2 ORDER BY folded LIMIT $3",

@@ -37,6 +37,7 @@ var refusals = []struct {
 		"53300", nil, "raise max_connections of PostgreSQL, or lower --backend-conns of the servers that use it; " +
 			"if the message names a user or a database, raise its CONNECTION LIMIT",
 	},
+	{"55P03", nil, "a transaction that uses the tables, such as that of pg_dump, does not end: try again when it has ended"},
 	{"57P03", nil, "PostgreSQL starts or recovers: try again"},
 }
 
