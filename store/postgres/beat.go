@@ -222,7 +222,7 @@ func (d *Database) beat(ctx context.Context, c *wire.Conn) error {
 	case c.Warning != nil:
 		return fmt.Errorf("the beat was committed without a standby: %w", c.Warning)
 	case len(rows) != 1 || rows[0] != 1:
-		return d.refuse(cmp.Or(checkSchema(ctx, c), error(errNoSchema)))
+		return d.refuse(cmp.Or(checkSchema(ctx, c), damaged("tr_clock")))
 	case s == beatHere && standbys == "" && !d.async:
 		return d.refuse(errStandbys)
 	}

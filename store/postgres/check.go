@@ -243,14 +243,15 @@ func (ch *checker) connections() error {
 
 // clock compares the clocks of the server, of its Timestamps and of this machine.
 func (ch *checker) clock() error {
-	rows, err := ch.c.Script(ch.ctx, "SELECT "+clockSQL+", "+clockSQL+" - "+baseSQL+" - (SELECT last_value FROM tr_tick)")
+	rows, err := ch.c.Script(ch.ctx, "SELECT "+clockSQL+", coalesce("+clockSQL+" - "+baseSQL+
+		" - (SELECT last_value FROM tr_tick), 0), (SELECT count(*) FROM tr_clock)")
 	if wire.CodeOf(err) == "42P01" {
 		return nil // the item schema says so
 	}
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 2 {
+	if len(rows) != 1 || len(rows[0]) != 3 {
 		return errAnswer
 	}
 	server, err := strconv.ParseInt(rows[0][0], 10, 64)
@@ -263,6 +264,10 @@ func (ch *checker) clock() error {
 	}
 	ahead := durationOf(server - int64(edm.TicksOf(ch.now())))
 	ch.report.add("clock of the server", ahead.Abs() < maxAhead, "%v ahead of this machine's; run NTP on both", ahead.Round(time.Millisecond))
+	if rows[0][2] != "1" {
+		ch.report.add("clock of Timestamps", false, "%v", damaged("tr_clock"))
+		return nil
+	}
 	ahead = max(0, durationOf(-behind))
 	ch.report.add("clock of Timestamps", ahead < maxAhead,
 		"%v ahead of the server's; if a clock was far ahead once, Timestamps wait for the clocks to pass it", ahead.Round(time.Millisecond))

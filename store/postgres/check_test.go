@@ -26,7 +26,10 @@ func TestCheck(t *testing.T) {
 		{"good but for the standby", good, true, nil, "", "synchronous standby"},
 		{"no schema", good, false, nil, "", "schema, synchronous standby"},
 		{"newer schema", good, true, []string{"UPDATE tr_version SET version = version + 1"}, "", "schema, synchronous standby"},
+		{"no version", good, true, []string{"DELETE FROM tr_version"}, "", "schema, synchronous standby"},
 		{"older schema", good, true, []string{versionOne}, "", "schema, synchronous standby"},
+		{"no clock", good, true, []string{"DELETE FROM tr_clock"}, "", "synchronous standby, clock of Timestamps"},
+		{"two clocks", good, true, []string{"INSERT INTO tr_clock VALUES (1)"}, "", "synchronous standby, clock of Timestamps"},
 		{"clock far ahead once", good, true, []string{"UPDATE tr_clock SET base = 200000000000000000"}, "", "synchronous standby, clock of Timestamps"},
 		{"bad settings", bad, true, nil, "", "synchronous standby, fsync, full_page_writes, data_sync_retry, free connections"},
 		{

@@ -16,16 +16,17 @@ import (
 // databases without tables and with tables of other versions.
 func TestRefusals(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
-	set := func(version string) {
+	execute := func(sql string) {
 		c, err := pgconn.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close(t.Context())
-		if _, err := c.Exec(t.Context(), "UPDATE tr_version SET version = "+version).ReadAll(); err != nil {
+		if _, err := c.Exec(t.Context(), sql).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 	}
+	set := func(version string) { execute("UPDATE tr_version SET version = " + version) }
 	connect := func(o *postgres.Options) error {
 		d, err := postgres.Connect(t.Context(), url, o)
 		if err == nil {
@@ -48,6 +49,15 @@ func TestRefusals(t *testing.T) {
 		{"older tables", func() error { set("-1"); return connect(async) }, store.ErrNotDatabase, "older version"},
 		{"newer tables", func() error { set("99"); return connect(async) }, store.ErrNewerFormat, "version 99"},
 		{"Init on newer tables", func() error { return postgres.Init(t.Context(), url, async) }, store.ErrNewerFormat, "version 99"},
+		{"no version", func() error { execute("DELETE FROM tr_version"); return connect(async) }, store.ErrNotDatabase, "tr_version does not have"},
+		{"Init without a version", func() error { return postgres.Init(t.Context(), url, async) }, store.ErrNotDatabase, "restore the whole database"},
+		{
+			"no clock", func() error {
+				execute("INSERT INTO tr_version VALUES (1, 2); DELETE FROM tr_clock")
+				return connect(async)
+			},
+			store.ErrNotDatabase, "tr_clock does not have",
+		},
 	} {
 		err := step.do()
 		if !errors.Is(err, step.want) {

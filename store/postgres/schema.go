@@ -119,7 +119,7 @@ func schemaOf(ctx context.Context, c *wire.Conn) (int, error) {
 		return 0, err
 	}
 	if len(rows) != 1 || len(rows[0]) != 1 {
-		return 0, errNoSchema
+		return 0, damaged("tr_version")
 	}
 	return strconv.Atoi(rows[0][0])
 }
