@@ -128,7 +128,12 @@ func (c *Cursor) take(src *source) (bool, error) {
 		return false, nil
 	}
 	c.returned++
-	c.bytes += len(v)
+	switch {
+	case c.q.Select == nil:
+		c.bytes += len(v)
+	case c.q.BudgetBytes > 0:
+		c.bytes += c.selected.of(&c.row).size()
+	}
 	return true, nil
 }
 
@@ -236,6 +241,9 @@ func (c *Cursor) Close() error {
 	return nil
 }
 
+// rowOverhead is the least size of a row.
+const rowOverhead = 8
+
 // selectedRow is a row with some of its properties.
 type selectedRow struct {
 	*codec.Row
@@ -245,7 +253,7 @@ type selectedRow struct {
 }
 
 // of makes r a view of row.
-func (r *selectedRow) of(row *codec.Row) edm.Row {
+func (r *selectedRow) of(row *codec.Row) *selectedRow {
 	r.Row = row
 	if shape := row.Shape(); shape != r.shape {
 		r.shape, r.indexes = shape, r.indexes[:0]
@@ -265,6 +273,17 @@ func (r *selectedRow) has(name string) bool {
 		}
 	}
 	return false
+}
+
+// size returns the size for store.Query.BudgetBytes, which is that of the properties that are selected: a page ends by
+// what it holds. What its chunks hold beside has its own limit.
+func (r *selectedRow) size() int {
+	n := rowOverhead
+	for i := range r.Len() {
+		name, v := r.At(i)
+		n += len(name) + 8 + len(v.Bytes())
+	}
+	return n
 }
 
 // Len implements edm.Row.

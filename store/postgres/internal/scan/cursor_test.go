@@ -418,3 +418,26 @@ func TestQueryEndsBeforeItsTable(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetOfSelected reads pages of large entities: a page ends by the bytes of the properties that are selected.
+func TestBudgetOfSelected(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var list []edm.Entity
+	for i := range 150 {
+		list = append(list, edm.Entity{
+			Key: edm.Key{Partition: "p", Row: fmt.Sprintf("%03d", i)}, Timestamp: 1,
+			Properties: edm.Properties{{Name: "Large", Value: edm.Binary(make([]byte, 60_000))}, {Name: "N", Value: edm.Int32(int32(i))}},
+		})
+	}
+	s.put(t, list...)
+	for _, c := range []struct {
+		names []string
+		rows  int
+	}{{nil, 70}, {[]string{"Large"}, 70}, {[]string{"N"}, 150}, {[]string{"Large", "N"}, 70}, {[]string{}, 150}} {
+		p := read(t, s.Query(t.Context(), people, store.Query{Select: c.names, BudgetBytes: 70 * 60_000}))
+		if len(p.Rows) != c.rows || (p.Resume == nil) != (c.rows == len(list)) {
+			t.Errorf("%q: %d rows that resume at %v, want %d", c.names, len(p.Rows), p.Resume, c.rows)
+		}
+	}
+}
