@@ -43,7 +43,7 @@ func (r *Report) add(name string, ok bool, format string, args ...any) {
 }
 
 // serverConns is the number of connections of a Database by default.
-const serverConns = 34
+const serverConns = 32 + OtherConns
 
 var errAnswer = errors.New("the database gives an unexpected answer")
 

@@ -58,6 +58,9 @@ type Database struct {
 	closing    sync.Once
 }
 
+// OtherConns is the number of connections of a Database beside those of Options.MaxConns.
+const OtherConns = 2
+
 // Stats are figures of a Database.
 type Stats struct {
 	Conns, IdleConns, MaxConns int

@@ -82,6 +82,15 @@ func (s *Set) WriteMetrics(w io.Writer) {
 	}
 }
 
+// Conns returns the most connections that the open databases have at the same time, also those that are not served.
+func (s *Set) Conns() int {
+	n := 0
+	for _, m := range s.members() {
+		n += m.db.Stats().MaxConns + postgres.OtherConns
+	}
+	return n
+}
+
 // Pool returns the figures of the databases that are served as JSON: an array of postgres.Stats, or null.
 func (s *Set) Pool() json.RawMessage {
 	var list []postgres.Stats

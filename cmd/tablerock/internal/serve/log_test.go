@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/requestlog"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/postgres"
+	"github.com/tablerock-db/tablerock/store/postgres/pgtest"
 )
 
 // TestLogOfRequests logs requests, some with names that contain line feeds.
@@ -176,10 +181,50 @@ func TestConnectionLimit(t *testing.T) {
 		{8192, 1024, 200, 128},
 	} {
 		var out bytes.Buffer
-		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}, dbs: make(databases, c.accounts), open: new(databaseSet)}
+		s := service{
+			Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out},
+			open:   &databaseSet{open: make(map[string]database), backends: pgbackend.NewSet(postgres.Options{})},
+		}
+		for i := range c.accounts {
+			s.open.open[fmt.Sprint(i)] = database{}
+		}
 		s.log, _, _ = s.openLog(t.Context())
 		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
 			t.Errorf("%d connections with %d files and %d accounts: %d, want %d; log %q", c.asked, c.files, c.accounts, got, c.want, &out)
+		}
+	}
+}
+
+// TestConnectionLimitOfBackends checks that connections leave files to the pools of PostgreSQL, of which accounts at one
+// URL share one.
+func TestConnectionLimitOfBackends(t *testing.T) {
+	server := pgtest.Start(t, "fsync=off")
+	c := &Config{MaxConns: 8192, Backend: pgbackend.Flags{AllowAsync: true}, BackendConns: 100, LogFormat: "text", Stderr: io.Discard}
+	s := service{Config: c, open: c.newDatabaseSet(slog.New(slog.DiscardHandler))}
+	s.log, _, _ = s.openLog(t.Context())
+	defer func() {
+		if err := s.open.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var accounts []account
+	for i, want := range []int{512 - 32 - 102, 512 - 32 - 2*102} {
+		url := server.NewDatabase(t)
+		if err := postgres.Init(t.Context(), url, &postgres.Options{AllowAsync: true}); err != nil {
+			t.Fatal(err)
+		}
+		u, err := pgbackend.Parse(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			accounts = append(accounts, account{name: fmt.Sprint("shop", len(accounts)), backend: u})
+		}
+		if s.dbs, err = s.open.of(t.Context(), accounts); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.connections(512); got != want {
+			t.Errorf("%d databases: %d connections of 512 files, want %d", i+1, got, want)
 		}
 	}
 }

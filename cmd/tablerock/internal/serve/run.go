@@ -272,15 +272,15 @@ func (s *service) wait(ctx context.Context, failed <-chan error) error {
 }
 
 // connections returns the limit of connections for a process that may open that many
-// files. It leaves a quarter of the files, and at least 32 and 8 for each account, to the
-// databases, which fail if they cannot open one. But many accounts, of which few have that many
+// files. It leaves a quarter of the files, and at least 32, 8 for each account and the connections to
+// PostgreSQL, to the databases, which fail if they cannot open one. But many accounts, of which few have that many
 // files open, leave an eighth of the files to connections.
 func (s *service) connections(files int) int {
-	accounts := len(s.dbs) - len(s.dbs.local())
+	reserved := 32 + s.open.backends.Conns()
 	if !s.InMemory {
-		accounts += len(s.open.open) // also those that are no longer served
+		reserved += 8 * len(s.open.open) // also those that are no longer served
 	}
-	limit := max(1, files/8, min(files/4*3, files-32-8*accounts))
+	limit := max(1, files/8, min(files/4*3, files-reserved))
 	if s.MaxConns <= limit {
 		return s.MaxConns
 	}
