@@ -2,10 +2,12 @@ package scan
 
 // MinChunkRows and MaxChunkBytes are limits of a chunk.
 const (
-	MinChunkRows  = minChunkRows
-	MaxChunkBytes = maxChunkBytes
-	LongForward   = longForward
-	LongBackward  = longBackward
+	MinChunkRows   = minChunkRows
+	MaxChunkBytes  = maxChunkBytes
+	LongForward    = longForward
+	LongBackward   = longBackward
+	SortedForward  = sortedForward
+	SortedBackward = sortedBackward
 )
 
 // LimitRows makes the next chunk small.

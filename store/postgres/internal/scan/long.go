@@ -167,6 +167,9 @@ const (
 	longForward  = longSQL + "substr(r, 1, 1200) LIMIT $9)"
 	longBackward = longSQL + "substr(r, 1, 1200) DESC LIMIT $9)"
 
+	sortedForward  = longSQL + "substr(r, 1201) LIMIT $9)"
+	sortedBackward = longSQL + "substr(r, 1201) DESC LIMIT $9)"
+
 	partitionSQL = tableSQL + `(SELECT p, ''::bytea, 0::bigint, ''::bytea FROM tr_long WHERE ` + tidSQL + ` AND `
 )
 
@@ -176,10 +179,11 @@ var longStatements = [2]*wire.Statement{
 	wire.NewStatement("long_back", 4, longBackward, longParams...),
 }
 
-// sortedStatements read rows of one partition with one prefix in the order of their keys.
+// sortedStatements read rows of one partition with one prefix in the order of their keys, which is that of what comes after
+// the prefix. PostgreSQL compresses an r so long, and a sort of r itself expands both for each comparison.
 var sortedStatements = [2]*wire.Statement{
-	wire.NewStatement("sorted", 4, longSQL+"r LIMIT $9)", longParams...),
-	wire.NewStatement("sorted_back", 4, longSQL+"r DESC LIMIT $9)", longParams...),
+	wire.NewStatement("sorted", 4, sortedForward, longParams...),
+	wire.NewStatement("sorted_back", 4, sortedBackward, longParams...),
 }
 
 var longParams = []uint32{
