@@ -18,7 +18,7 @@ import (
 // Options are the options of Connect and Init. Nil means the zero Options.
 type Options struct {
 	// AllowAsync accepts a server whose commits do not wait for a standby, or that does not
-	// show whether they do. A failover then can lose acknowledged writes.
+	// show whether they do, and a pooler of connections. A failover then can lose acknowledged writes.
 	AllowAsync bool
 	// MaxConns limits the connections of the pool; 0 means 32. One more is for the
 	// heartbeat, and one for rebuilds of the index.

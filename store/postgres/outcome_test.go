@@ -238,6 +238,32 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestPooler connects over something that greets for another process than that which executes statements.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	p := newProxy(t, server.NewDatabase(t))
+	server.SetSynchronousStandbys(t, "nobody")
+	for _, c := range []struct {
+		pooler, async bool
+		want          error
+	}{{false, false, nil}, {true, false, ErrPooler}, {true, true, nil}} {
+		p.pooler.Store(c.pooler)
+		d, err := wire.NewDialer(p.url, c.async, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := d.Connect(t.Context())
+		if err == nil {
+			conn.Close()
+		}
+		if !errors.Is(err, c.want) {
+			t.Errorf("pooler %v, AllowAsync %v: %v, want %v", c.pooler, c.async, err, c.want)
+		}
+	}
+	server.SetSynchronousStandbys(t, "")
+}
+
 // TestFullPool checks that a call that gets no connection is refused, and that a failed
 // transaction gives its connection back clean.
 func TestFullPool(t *testing.T) {

@@ -24,6 +24,7 @@ const (
 type proxy struct {
 	url     string
 	cancels atomic.Int64 // connections that asked to cancel a statement
+	pooler  atomic.Bool  // the server's process has another number in its greeting, as that of a pooler
 
 	mu     sync.Mutex
 	target string
@@ -137,6 +138,9 @@ func (p *proxy) forward(client net.Conn) {
 			}
 			if frozen.Load() {
 				continue
+			}
+			if i := bytes.Index(buf[:n], []byte("K\x00\x00\x00\x0c")); i >= 0 && p.pooler.Load() {
+				buf[i+8] ^= 1
 			}
 			if _, err := client.Write(buf[:n]); err != nil {
 				break

@@ -13,6 +13,9 @@ var ErrAsync = wire.ErrAsync
 // it when the disk is nearly full.
 var ErrReadOnly = wire.ErrReadOnly
 
+// ErrPooler means that the connection is not to a server but to a pooler of connections. Options.AllowAsync accepts it.
+var ErrPooler = wire.ErrPooler
+
 // The reasons to refuse a server or a database.
 var (
 	errNoSchema  = &wire.Reason{Text: "the database has no tables of Tablerock; create them with: tablerock backend init URL", Err: store.ErrNotDatabase}

@@ -97,6 +97,8 @@ func explain(ctx context.Context, u *URL, err error) error {
 	case errors.Is(err, postgres.ErrAsync):
 		return hint.With(&coded{about, errors.ErrUnsupported}, "set synchronous_standby_names, or give --allow-async: "+
 			"that is right if the newest writes may be lost, and where the disks below PostgreSQL are replicated without its knowledge, as in most managed services")
+	case errors.Is(err, postgres.ErrPooler):
+		return hint.With(&coded{about, errors.ErrUnsupported}, "give the address of the server itself, or --allow-async if the newest writes may be lost")
 	case errors.Is(err, store.ErrNotDatabase):
 		return hint.With(about, "") // it says so itself
 	case errors.Is(err, postgres.ErrReadOnly):

@@ -236,6 +236,9 @@ var (
 	// ErrNoStandby is the ErrAsync of PostgreSQL.
 	ErrNoStandby error = &Reason{"the server has no synchronous standby (synchronous_standby_names is empty), so a failover loses acknowledged writes", ErrAsync}
 
+	// ErrPooler means that something between keeps the connections to the server.
+	ErrPooler = errors.New("the connection is to a pooler such as PgBouncer, which can move it to another server and show commits that no standby has")
+
 	errDeposed    = errors.New("the server is a former primary, which has been replaced (after a restore of an older database, start this process again)")
 	errSameServer = errors.New("the server accepts connections, but does not acknowledge a commit: it may wait for a synchronous standby that does not run")
 
@@ -276,7 +279,7 @@ func (d *Dialer) Connect(ctx context.Context) (*Conn, error) {
 	// A server that stops answering here would stop the heartbeat, which looks for another one.
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := d.prepare(limited, c); err != nil {
+	if err := d.prepare(limited, c, hijacked.PID); err != nil {
 		c.Close()
 		return nil, ConnectError(ctx, err)
 	}
@@ -296,8 +299,8 @@ func dialConnecting(ctx context.Context, network, address string) (net.Conn, err
 	return dialTCP(ctx, network, address)
 }
 
-// prepare sets the settings of a new connection and checks the server.
-func (d *Dialer) prepare(ctx context.Context, c *Conn) error {
+// prepare sets the settings of a new connection and checks the server, whose process said to be pid.
+func (d *Dialer) prepare(ctx context.Context, c *Conn, pid uint32) error {
 	k, err := KindOf(ctx, c)
 	if err != nil {
 		return err
@@ -312,7 +315,7 @@ func (d *Dialer) prepare(ctx context.Context, c *Conn) error {
 		c.Server = k.String()
 		return nil
 	}
-	return d.check(ctx, c)
+	return d.check(ctx, c, pid)
 }
 
 // KindOf asks the server what it is.
@@ -354,15 +357,16 @@ func setAll(ctx context.Context, c *Conn) error {
 }
 
 // check refuses a PostgreSQL server on which an acknowledged write could be lost, and
-// identifies it.
-func (d *Dialer) check(ctx context.Context, c *Conn) error {
+// identifies it. Statements to a pooler run in other processes than the one that greeted, and later ones can be of another
+// server than c.Server says.
+func (d *Dialer) check(ctx context.Context, c *Conn, pid uint32) error {
 	rows, err := c.Script(ctx, `SELECT pg_is_in_recovery(), current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
 		current_setting('statement_timeout'), coalesce(current_setting('transaction_timeout', true), '0'),
-		coalesce(current_setting('client_connection_check_interval', true), '0'), `+ServerSQL)
+		coalesce(current_setting('client_connection_check_interval', true), '0'), `+ServerSQL+`, pg_backend_pid()`)
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 7 {
+	if len(rows) != 1 || len(rows[0]) != 8 {
 		return errNoServer
 	}
 	row := rows[0]
@@ -371,6 +375,9 @@ func (d *Dialer) check(ctx context.Context, c *Conn) error {
 	}
 	if row[1] == "" && !d.allowAsync {
 		return ErrNoStandby
+	}
+	if row[7] != strconv.FormatUint(uint64(pid), 10) && !d.allowAsync {
+		return ErrPooler
 	}
 	if row[2] != "on" && row[2] != "remote_apply" {
 		return fmt.Errorf("synchronous_commit is %s and cannot be set to on", row[2])
