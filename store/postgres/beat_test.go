@@ -348,6 +348,32 @@ func TestUpgradeWhileServing(t *testing.T) {
 	await(t, "the version of this program", func() bool { return s.Ping(t.Context()) == nil })
 }
 
+// TestBeatsAtOnce lets a beat wait for one of another server, which raises the base. It finds the row, and does not
+// lower the base.
+func TestBeatsAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Shared(t).NewDatabase(t)
+	s := openURL(t, url, &Options{AllowAsync: true})
+	o := newOther(t, url)
+	o.exec("BEGIN; UPDATE tr_clock SET base = base + 36000000000") // an hour
+	base := o.value("SELECT base FROM tr_clock")
+	c, err := s.db.dialer.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	beaten := make(chan error, 1)
+	go func() { beaten <- s.db.beat(context.WithoutCancel(t.Context()), c) }()
+	o.awaitWaiting(2) // with that of s itself
+	o.exec("COMMIT")
+	if err := <-beaten; err != nil {
+		t.Errorf("the beat fails: %v", err)
+	}
+	if got := o.value("SELECT base FROM tr_clock"); got != base {
+		t.Errorf("the base is %d, want %d", got, base)
+	}
+}
+
 // TestRefusalsAfterHeartbeat lets the last beat become too old while the server answers. An answer
 // that it has no row, or has one, is no answer of the primary then.
 func TestRefusalsAfterHeartbeat(t *testing.T) {
