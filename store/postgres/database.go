@@ -133,6 +133,10 @@ func (d *Database) adopt(ctx context.Context, c *wire.Conn) (err error) {
 	if err := checkSchema(ctx, c); err != nil {
 		return failure(err, false)
 	}
+	if version, err := schemaOf(ctx, c); err == nil && version < schemaVersion {
+		d.log.Warn("the tables are of an older version; when all servers run this version of the program, run: tablerock backend init URL",
+			slog.Int("version", version), slog.Int("newest", schemaVersion))
+	}
 	limited, cancel := context.WithTimeout(ctx, firstBeat)
 	defer cancel()
 	err = d.beat(limited, c)

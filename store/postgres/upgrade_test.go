@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -32,7 +34,8 @@ func TestUpgrade(t *testing.T) {
 		}
 	}
 	pgtest.Exec(t, url, versionOne)
-	d, err := postgres.Connect(ctx, url, async)
+	var log bytes.Buffer
+	d, err := postgres.Connect(ctx, url, &postgres.Options{AllowAsync: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +67,12 @@ func TestUpgrade(t *testing.T) {
 	}
 	if err := <-upgraded; err != nil {
 		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); strings.Count(text, "older version") != 1 {
+		t.Errorf("the log of a Database on older tables: %s", text)
 	}
 	const shape = `SELECT string_agg(line, chr(10) ORDER BY line) FROM (
 		SELECT format('%s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod)) AS line
