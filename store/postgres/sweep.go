@@ -32,6 +32,9 @@ type sweeper struct {
 	// seen is the clock of the server, in ticks, when the sweeper first saw a drop. Every
 	// transaction that can still add an entity to the table began before.
 	seen map[int64]int64
+	// swept has the tables of which a search found no row. The next search waits until no transaction can add one: a
+	// transaction that stays open, as that of pg_dump, keeps all dead rows, which each search passes.
+	swept map[int64]bool
 	// paused is called after each transaction with the time that it took.
 	paused func(ctx context.Context, took time.Duration) error
 	rows   func(n int64) // is called after each transaction with its number of rows
@@ -96,13 +99,13 @@ func (s *sweeper) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := s.seen
-	s.seen = make(map[int64]int64, len(dead))
+	before, swept := s.seen, s.swept
+	s.seen, s.swept = make(map[int64]int64, len(dead)), make(map[int64]bool, len(dead))
 	for i, t := range dead {
 		if first, ok := before[t.id]; ok {
 			dead[i].seen = first
 		}
-		s.seen[t.id] = dead[i].seen
+		s.seen[t.id], s.swept[t.id] = dead[i].seen, swept[t.id]
 	}
 	for _, t := range dead {
 		if err := s.sweep(ctx, t); err != nil {
@@ -114,13 +117,21 @@ func (s *sweeper) run(ctx context.Context) error {
 
 // sweep removes the entities of one table.
 func (s *sweeper) sweep(ctx context.Context, t deadTable) error {
+	if s.swept[t.id] {
+		if old, err := s.hasWriters(ctx, t); err != nil || old {
+			return err
+		}
+	}
 	id := wire.Int8Arg(t.id)
-	if err := s.remove(ctx, edgeEntities, sweepEntities, id, 2); err != nil {
+	found, err := s.remove(ctx, edgeEntities, sweepEntities, id, 2)
+	if err != nil {
 		return err
 	}
-	if err := s.remove(ctx, edgeLong, sweepLong, id, 1); err != nil {
+	foundLong, err := s.remove(ctx, edgeLong, sweepLong, id, 1)
+	if err != nil {
 		return err
 	}
+	s.swept[t.id] = !found && !foundLong
 	if old, err := s.hasWriters(ctx, t); err != nil || old {
 		return err
 	}
@@ -133,8 +144,9 @@ func (s *sweeper) sweep(ctx context.Context, t deadTable) error {
 
 // remove removes all rows of a table, in the order of a key of some columns: edge finds the
 // end of the next ones and sweep removes those up to it. Each transaction begins where the one
-// before ended, since index entries of rows that it removed are still there.
-func (s *sweeper) remove(ctx context.Context, edge, sweep *wire.Statement, id []byte, columns int) error {
+// before ended, since index entries of rows that it removed are still there. It reports whether there were rows, which another
+// sweeper can have removed.
+func (s *sweeper) remove(ctx context.Context, edge, sweep *wire.Statement, id []byte, columns int) (found bool, err error) {
 	from := make([][]byte, columns)
 	for i := range from {
 		from[i] = []byte{}
@@ -143,7 +155,7 @@ func (s *sweeper) remove(ctx context.Context, edge, sweep *wire.Statement, id []
 		start := s.d.heart.now()
 		to, err := s.edge(ctx, edge, id, from)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if last = to == nil; last {
 			to = slices.Repeat([][]byte{bytes.Repeat([]byte{0xFF}, sha256.Size+1)}, columns) // after every key
@@ -155,17 +167,18 @@ func (s *sweeper) remove(ctx context.Context, edge, sweep *wire.Statement, id []
 			return err
 		})
 		if err != nil {
-			return err
+			return false, err
 		}
+		found = found || !last || rows[0] > 0
 		if rows[0] > 0 {
 			s.rows(rows[0])
 			if err := s.paused(ctx, s.d.heart.now().Sub(start)); err != nil {
-				return err
+				return false, err
 			}
 		}
 		from = to
 	}
-	return nil
+	return found, nil
 }
 
 // edge returns the key of the last of the next sweepRows rows, nil if there are fewer.

@@ -177,6 +177,31 @@ func TestSweepWaitsForWriters(t *testing.T) {
 	}
 }
 
+// TestSweepBesideDump sweeps a table while a transaction stays open that began before its drop, as that of pg_dump, and
+// that keeps all dead rows. Once no row is left, a run looks only whether the transaction has ended.
+func TestSweepBesideDump(t *testing.T) {
+	t.Parallel()
+	b := openDatabase(t)
+	b.fill(20)
+	o := newOther(t, b.url)
+	o.exec("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM tr_tables")
+	b.drop()
+	w := newTestSweeper(b.d)
+	b.wantRows(w, "the first run", "0 0 1")
+	b.must(w.run(t.Context()))
+	before := b.d.Stats().RoundTrips
+	const runs = 50
+	for range runs {
+		b.must(w.run(t.Context()))
+	}
+	if n := b.d.Stats().RoundTrips - before; n > 3*runs {
+		t.Errorf("%d round trips of %d runs without a row", n, runs)
+	}
+	pgtest.Exec(t, b.url, `INSERT INTO tr_entities SELECT id, 'p', 'late', 1, '' FROM tr_dead`)
+	o.exec("ROLLBACK")
+	b.wantRowsAtLast(w, "after the transaction", "0 0 0")
+}
+
 // TestSweepWaitsForHiddenWriters does not see when the transaction of another user began.
 func TestSweepWaitsForHiddenWriters(t *testing.T) {
 	t.Parallel()
