@@ -345,12 +345,17 @@ func (d *Database) beatUntilMoved(ctx context.Context, c *wire.Conn) (moved *wir
 
 // connectToBeat connects to another server than the one that has not acknowledged a beat
 // for beatLimit, if there is one. A primary whose agent is stopped comes before its
-// successor if the URL names it first.
+// successor if the URL names it first. If the server has no connection left, the pool gives one up for the next attempt:
+// without a beat the others are of no use.
 func (d *Database) connectToBeat(ctx context.Context) (*wire.Conn, error) {
 	if last := d.heart.server.Load(); last != nil && d.heart.age() > beatLimit {
 		if c, err := d.dialer.ConnectOther(ctx, *last); err == nil {
 			return c, nil
 		}
 	}
-	return d.dialer.Connect(ctx)
+	c, err := d.dialer.Connect(ctx)
+	if wire.NoneLeft(err) {
+		d.pool.CloseIdle()
+	}
+	return c, err
 }

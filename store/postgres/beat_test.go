@@ -374,6 +374,33 @@ func TestBeatsAtOnce(t *testing.T) {
 	}
 }
 
+// TestBeatWithoutConnections ends the connection of the heartbeat while the user may have no further one than that of the
+// pool. The pool gives it to the heartbeat.
+func TestBeatWithoutConnections(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	database := server.NewDatabase(t)
+	if err := Init(t.Context(), database, &Options{AllowAsync: true}); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, database, "CREATE ROLE few LOGIN", "GRANT ALL ON ALL TABLES IN SCHEMA public TO few", "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO few")
+	start := time.Now() // no connection of the pool becomes old
+	o := &Options{AllowAsync: true, MaxConns: 1, manual: true, now: func() time.Time { return start }}
+	d, err := Connect(t.Context(), strings.Replace(database, "postgres@", "few@", 1), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Exec(t, "ALTER ROLE few CONNECTION LIMIT 1")
+	const beats = " FROM pg_stat_activity WHERE usename = 'few' AND query LIKE 'UPDATE tr_clock%'"
+	pid := server.Exec(t, "SELECT pid"+beats)[0]
+	server.Exec(t, "SELECT pg_terminate_backend("+pid+")")
+	await(t, "a beat over another connection", func() bool { return len(server.Exec(t, "SELECT pid"+beats+" AND pid <> "+pid)) == 1 })
+}
+
 // TestRefusalsAfterHeartbeat lets the last beat become too old while the server answers. An answer
 // that it has no row, or has one, is no answer of the primary then.
 func TestRefusalsAfterHeartbeat(t *testing.T) {

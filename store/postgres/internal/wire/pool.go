@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,9 @@ const (
 
 // noneLeft is the SQLSTATE of a connection above a limit of the server, the database or the user.
 const noneLeft = "53300"
+
+// NoneLeft reports whether err refuses a connection above a limit of the server, the database or the user.
+func NoneLeft(err error) bool { return CodeOf(err) == noneLeft }
 
 var errPoolFull = errors.New("all connections of the pool are in use")
 
@@ -299,4 +303,14 @@ func (p *Pool) Counts() (open, idle, size int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle) + len(p.busy), len(p.idle), cap(p.slots)
+}
+
+// CloseIdle closes the connection that is idle for longest, if there is one, so that another can be made.
+func (p *Pool) CloseIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) > 0 {
+		p.idle[0].Close()
+		p.idle = slices.Delete(p.idle, 0, 1)
+	}
 }
