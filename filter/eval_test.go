@@ -29,7 +29,7 @@ func TestMatchRandom(t *testing.T) {
 // that the ranges of e contain the key if e keeps the entity.
 func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	t.Helper()
-	want := naive(e.root, entity)
+	want := naive(e.compiled().root, entity)
 	row := entity.View()
 	if got := e.Match(row); got != want {
 		t.Fatalf("%s\non %+v\nMatch = %v, want %v", e, *entity, got, want)

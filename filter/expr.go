@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -24,13 +25,15 @@ const tableName = "TableName"
 // Expr is a filter. It is immutable and safe for concurrent use. A nil *Expr keeps
 // every row.
 type Expr struct {
-	// keys are the arguments of Keys. If they are set, root and program are made by
-	// compiled when they are first needed.
+	// keys are the arguments of Keys. If they are set, root and program are those of full.
 	keys *Range
-	// both are the arguments of And. If they are set, everything but tables is made by
-	// compiled when it is first needed: a loop that adds conditions compiles one filter.
+	// both are the arguments of And. If they are set, root and program are those of full, and
+	// ranged sets ranges and residual when they are first needed: a loop that adds conditions
+	// compiles one filter.
 	both *[2]*Expr
-	once sync.Once
+	// full is the filter of keys or both as comparisons. compiled sets it when it is first needed.
+	full                   *Expr
+	compileOnce, rangeOnce sync.Once
 
 	root    node
 	tables  bool
@@ -106,44 +109,85 @@ func And(a, b *Expr) *Expr {
 	return &Expr{both: &[2]*Expr{a, b}, tables: a.tables || b.tables}
 }
 
-// compiled returns e after setting root and program.
+// compiled returns the filter that has the root and the program of e.
 func (e *Expr) compiled() *Expr {
-	switch {
-	case e.keys != nil:
-		e.once.Do(func() {
-			full := compareKeys(e.keys.From, e.keys.To)
-			e.root, e.program = full.root, full.program
-		})
-	case e.both != nil:
-		e.once.Do(func() {
-			full := newExpr(newAnd(e.conjuncts()...), e.tables)
-			e.root, e.program, e.ranges, e.residual = full.root, full.program, full.ranges, full.residual
-		})
+	if e.keys == nil && e.both == nil {
+		return e
 	}
-	return e
+	e.compileOnce.Do(func() {
+		if e.keys != nil {
+			e.full = compareKeys(e.keys.From, e.keys.To)
+		} else {
+			e.full = joined(e.conjuncts(), e.tables)
+		}
+	})
+	return e.full
 }
 
-// ranged returns e after setting ranges and residual, which Keys has set.
+// ranged returns e after setting ranges and residual, which only And leaves unset.
 func (e *Expr) ranged() *Expr {
-	if e.both != nil {
-		return e.compiled()
+	if e.both == nil {
+		return e
 	}
+	e.rangeOnce.Do(func() {
+		from := e.withoutKeys()
+		if from == nil {
+			from = e.compiled()
+			e.ranges = from.ranges
+		}
+		e.residual = from.residual
+	})
 	return e
 }
 
-// conjuncts returns the roots of the filters that And has joined in e, in their order. There
-// may be many, one within the other, so it does not call itself.
-func (e *Expr) conjuncts() (roots []node) {
+// withoutKeys returns the filter of all conjuncts of e but the one that is made by Keys, and sets
+// ranges to those of that one. A query of a partition with a filter that is parsed once
+// then compiles nothing. It returns nil if the ranges also depend on other conjuncts.
+func (e *Expr) withoutKeys() *Expr {
+	all := e.conjuncts()
+	i := slices.IndexFunc(all, func(x *Expr) bool { return x.keys != nil })
+	if i < 0 {
+		return nil
+	}
+	keys := all[i]
+	rest := slices.Delete(all, i, i+1)
+	if slices.ContainsFunc(rest, (*Expr).limitsKeys) {
+		return nil
+	}
+	e.ranges = keys.ranges
+	return joined(rest, e.tables)
+}
+
+// limitsKeys reports whether e, which is not made by And, compares a key or keeps nothing.
+func (e *Expr) limitsKeys() bool {
+	return e.keys != nil || len(e.ranges) != 1 || e.ranges[0] != Range{} || e.residual != nil && e.residual.Columns() == nil
+}
+
+// joined returns the filter that keeps the rows that all of exprs, which are not made by And, keep.
+func joined(exprs []*Expr, tables bool) *Expr {
+	if len(exprs) == 1 {
+		return exprs[0]
+	}
+	roots := make([]node, len(exprs))
+	for i, e := range exprs {
+		roots[i] = e.compiled().root
+	}
+	return newExpr(newAnd(roots...), tables)
+}
+
+// conjuncts returns the filters that And has joined in e, in their order. There may be many, one
+// within the other, so it does not call itself.
+func (e *Expr) conjuncts() (exprs []*Expr) {
 	for left := []*Expr{e}; len(left) > 0; {
 		last := left[len(left)-1]
 		left = left[:len(left)-1]
 		if last.both != nil {
 			left = append(left, last.both[1], last.both[0])
 		} else {
-			roots = append(roots, last.compiled().root)
+			exprs = append(exprs, last)
 		}
 	}
-	return roots
+	return exprs
 }
 
 // Keys returns the filter that keeps the rows whose keys are between two bounds.

@@ -1,10 +1,12 @@
 package filter
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 func TestResidual(t *testing.T) {
@@ -90,6 +92,71 @@ func TestKeysWithoutComparisons(t *testing.T) {
 	}
 	if plain < 50 {
 		t.Errorf("%d pairs are plain ranges, want at least 50", plain)
+	}
+}
+
+// TestAndOfKeys checks that a range of keys and other filters select the same
+// rows as all comparisons in one filter.
+func TestAndOfKeys(t *testing.T) {
+	race.SkipOneGoroutine(t)
+	bound := func(kind BoundKind, row string) Bound { return Bound{kind, edm.Key{Partition: "b", Row: row}} }
+	r := newRand(seed(t))
+	inside := 0
+	for i := range 2000 {
+		keys := Keys(bound(BeforePartition, ""), bound(AfterPartition, ""))
+		if i%2 == 0 {
+			keys = Keys(bound(AfterRow, "x"), bound(BeforeRow, "z"))
+		}
+		exprs := []*Expr{keys}
+		for range 1 + r.IntN(2) {
+			exprs = append(exprs, newExpr(randomNode(r, r.IntN(3), i%3 == 0), false))
+		}
+		r.Shuffle(len(exprs), func(i, j int) { exprs[i], exprs[j] = exprs[j], exprs[i] })
+		var got *Expr
+		var roots []node
+		for _, e := range exprs {
+			got = And(got, e)
+			roots = append(roots, e.compiled().root)
+		}
+		want := newExpr(newAnd(roots...), false)
+		if !slices.Equal(got.Ranges(), want.Ranges()) {
+			t.Fatalf("%s: got the ranges %v, want %v", got, got.Ranges(), want.Ranges())
+		}
+		for range 10 {
+			entity := randomEntity(r)
+			entity.Key = edm.Key{Partition: "b", Row: pick(r, []string{"a", "x", "y", "z"})}
+			checkMatch(t, got, &entity)
+			if !inRanges(entity.Key, got.Ranges()) {
+				continue
+			}
+			inside++
+			p := got.condition()
+			if match := p == nil || p.Match(entity.View()); match != want.Match(entity.View()) {
+				t.Fatalf("%s\nwithin its ranges: the condition is %v for %v", got, match, entity)
+			}
+		}
+	}
+	if inside < 500 {
+		t.Errorf("%d keys are within the ranges, want at least 500", inside)
+	}
+}
+
+// TestAllocationsOfKeys checks that a filter that is parsed once and limited to the keys of each
+// query is not compiled again.
+func TestAllocationsOfKeys(t *testing.T) {
+	parsed := MustParse("Total gt 50 and (Paid eq false or Name ge 'n')")
+	ranges := 0
+	if got := testing.AllocsPerRun(100, func() {
+		key := edm.Key{Partition: "p"}
+		e := And(parsed, Keys(Bound{BeforePartition, key}, Bound{AfterPartition, key}))
+		if e.condition() == parsed.condition() {
+			ranges += len(e.Ranges())
+		}
+	}); got > 10 {
+		t.Errorf("a filter of a partition allocates %v times, want at most 10", got)
+	}
+	if ranges == 0 {
+		t.Error("the condition is not that of the parsed filter")
 	}
 }
 
