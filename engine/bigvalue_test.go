@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -148,5 +151,39 @@ func TestWritesReadNoValues(t *testing.T) {
 		if reads == 0 || c.want != bad && reads > 1 {
 			t.Errorf("%s: %d reads", c.name, reads)
 		}
+	}
+}
+
+// TestLongestValuesDoNotAllocate gets Binaries of the greatest length, which s2 does not compress,
+// from files with more of them than the cache keeps.
+func TestLongestValuesDoNotAllocate(t *testing.T) {
+	if race.Enabled {
+		t.Skip("a sync.Pool drops memory at random")
+	}
+	const rows = 400
+	o := manual(vfs.NewMem())
+	o.CacheBytes = 8 << 20
+	db := mustCreate(t, o)
+	value := make([]byte, edm.MaxBinaryBytes)
+	random := rand.NewChaCha8([32]byte{})
+	keys := make([]edm.Key, rows)
+	for i := range keys {
+		random.Read(value)
+		keys[i] = edm.Key{Partition: "p", Row: strconv.Itoa(i)}
+		apply(t, db, store.Insert(edm.Entity{Key: keys[i], Properties: edm.Properties{{Name: "Big", Value: edm.Binary(value)}}}))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	get := func() {
+		for _, key := range keys {
+			check(t, "View", db.View(t.Context(), table, key, func(edm.Row) error { return nil }))
+		}
+	}
+	get()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	get()
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) / rows; got > edm.MaxBinaryBytes/4 {
+		t.Errorf("a get of a value of %d bytes allocates %d bytes", len(value), got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/arena"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/sstable/internal/compression"
@@ -26,15 +27,19 @@ type storedGroup struct {
 // would allocate.
 var storedGroups = sync.Pool{New: func() any { return new(storedGroup) }}
 
-// maxStoredBytes is the length of the longest group that is read at once, and of the
-// longest memory in storedGroups.
-const maxStoredBytes = 64 << 10
+const (
+	// maxStoredBytes is the length of the longest group that is read at once.
+	maxStoredBytes = 64 << 10
+	// maxFreeBytes is the length of the longest memory in storedGroups: that of the longest value, of
+	// three bytes for each UTF-16 code unit, with its sum.
+	maxFreeBytes = 3*edm.MaxStringUnits + sumBytes
+)
 
 func newStored() *storedGroup { return storedGroups.Get().(*storedGroup) }
 
 // free releases s, which may be nil.
 func (s *storedGroup) free() {
-	if s != nil && max(cap(s.bytes), cap(s.apart), cap(s.unit)) <= maxStoredBytes {
+	if s != nil && max(cap(s.bytes), cap(s.apart), cap(s.unit)) <= maxFreeBytes {
 		arena.Poison(s.bytes)
 		arena.Poison(s.apart)
 		arena.Poison(s.unit)
