@@ -13,8 +13,8 @@ type Shape interface {
 // safe for concurrent use.
 type Matcher struct {
 	program  *Program
-	bindings map[Shape]*Binding
-	unused   []*Binding // to bind to other shapes
+	bindings map[Shape]*Binding // nil until there is a second shape
+	unused   []*Binding         // to bind to other shapes
 	shape    Shape
 	last     *Binding // of shape
 }
@@ -35,8 +35,8 @@ func (m *Matcher) Bind(shape Shape) *Binding {
 	}
 	b := m.bindings[shape]
 	if b == nil {
-		if m.bindings == nil {
-			m.bindings = make(map[Shape]*Binding)
+		if m.bindings == nil && m.last != nil {
+			m.bindings = map[Shape]*Binding{m.shape: m.last}
 		}
 		if len(m.bindings) == maxBindings {
 			for _, old := range m.bindings {
@@ -50,7 +50,9 @@ func (m *Matcher) Bind(shape Shape) *Binding {
 		} else {
 			b = m.program.Bind(shape.Index)
 		}
-		m.bindings[shape] = b
+		if m.bindings != nil {
+			m.bindings[shape] = b
+		}
 	}
 	m.shape, m.last = shape, b
 	return b
