@@ -94,8 +94,8 @@ func MustParse(text string) *Expr {
 
 func newExpr(root node, tables bool) *Expr {
 	p := predicate.Compile(compile(root, tables))
-	ranges := rangesOf(p.Root())
-	return &Expr{root: root, tables: tables, program: p, ranges: ranges, residual: residualOf(p, ranges)}
+	ranges, residual := narrow(p)
+	return &Expr{root: root, tables: tables, program: p, ranges: ranges, residual: residual}
 }
 
 // And returns the filter that keeps the rows that both a and b keep.

@@ -75,23 +75,55 @@ var (
 	noKeys  = keySet{{textBound{kind: atStart}, nil}}
 )
 
-// rangesOf returns the ranges of the keys for which n can be true.
-func rangesOf(n *predicate.Node) []Range { return keysOf(n).ranges() }
+// rangesOf returns the ranges of the keys for which all of nodes can be true. exact reports that those of
+// the nodes that compare only keys are true for all keys in the ranges.
+func rangesOf(nodes []*predicate.Node) (ranges []Range, exact bool) {
+	var keys, others []*predicate.Node
+	for _, n := range nodes {
+		if onlyKeys(n) {
+			keys = append(keys, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	set, exact := allKeys, true
+	if len(keys) > 0 {
+		set, exact = join(keys, spans.intersect)
+		exact = exact && set.isRanges()
+	}
+	if len(others) > 0 {
+		more, _ := join(others, spans.intersect)
+		var whole bool
+		set, whole = combineKeys(set, more, spans.intersect)
+		exact = exact && whole
+	}
+	ranges = set.ranges()
+	return coalesce(ranges), exact && len(ranges) <= maxRanges
+}
 
-// keysOf returns a set that contains every key for which n can be true.
-func keysOf(n *predicate.Node) keySet {
+// onlyKeys reports whether n compares nothing but keys.
+func onlyKeys(n *predicate.Node) bool {
+	if n.Kind == predicate.Compare {
+		return n.Term.Name == edm.PartitionKeyName || n.Term.Name == edm.RowKeyName
+	}
+	return !slices.ContainsFunc(n.Kids, func(k *predicate.Node) bool { return !onlyKeys(k) })
+}
+
+// keysOf returns a set that contains every key for which n can be true. exact reports that it contains
+// no other key.
+func keysOf(n *predicate.Node) (set keySet, exact bool) {
 	switch n.Kind {
 	case predicate.False:
-		return noKeys
+		return noKeys, true
 	case predicate.True:
-		return allKeys
+		return allKeys, true
 	case predicate.And:
 		return join(n.Kids, spans.intersect)
 	case predicate.Or:
 		return join(n.Kids, spans.union)
 	}
 	if n.Term.Name != edm.PartitionKeyName && n.Term.Name != edm.RowKeyName {
-		return allKeys
+		return allKeys, false
 	}
 	op := n.Term.Op
 	if n.Negated {
@@ -99,9 +131,9 @@ func keysOf(n *predicate.Node) keySet {
 	}
 	matching := spansOf(op, string(n.Term.Value.Bytes()))
 	if n.Term.Name == edm.RowKeyName {
-		return keySet{{textBound{kind: atStart}, matching}}
+		return keySet{{textBound{kind: atStart}, matching}}, true
 	}
-	set := keySet{{textBound{kind: atStart}, nil}}
+	set = keySet{{textBound{kind: atStart}, nil}}
 	for _, s := range matching {
 		if s.from.kind == atStart {
 			set = set[:0]
@@ -111,25 +143,29 @@ func keysOf(n *predicate.Node) keySet {
 			set = append(set, partitionSpan{s.to, nil})
 		}
 	}
-	return set
+	return set, true
 }
 
-// join combines the sets of nodes. It divides them in halves, so that long chains
+// join combines the sets of nodes, with exact as keysOf. It divides them in halves, so that long chains
 // take O(n log n).
-func join(nodes []*predicate.Node, combine func(a, b spans) spans) keySet {
+func join(nodes []*predicate.Node, combine func(a, b spans) spans) (set keySet, exact bool) {
 	if len(nodes) == 1 {
 		return keysOf(nodes[0])
 	}
 	half := len(nodes) / 2
-	return combineKeys(join(nodes[:half], combine), join(nodes[half:], combine), combine)
+	a, exactA := join(nodes[:half], combine)
+	b, exactB := join(nodes[half:], combine)
+	set, whole := combineKeys(a, b, combine)
+	return set, exactA && exactB && whole
 }
 
 // combineKeys combines the rows of a and b in every partition. It coalesces rows as soon as the
 // result has too many spans: the product of the partitions of a and the rows of b would need
-// 100 MB for a filter of 64 KiB.
-func combineKeys(a, b keySet, combine func(a, b spans) spans) keySet {
-	out := make(keySet, 0, len(a)+len(b)-1)
+// 100 MB for a filter of 64 KiB. whole reports that it did not.
+func combineKeys(a, b keySet, combine func(a, b spans) spans) (out keySet, whole bool) {
+	out = make(keySet, 0, len(a)+len(b)-1)
 	size, most := 0, maxSpans // most spans of rows in a partition
+	whole = true
 	for i, j := 0, 0; ; {
 		from := a[i].from
 		if b[j].from.compare(from) > 0 {
@@ -140,6 +176,7 @@ func combineKeys(a, b keySet, combine func(a, b spans) spans) keySet {
 			out = append(out, partitionSpan{from, rows})
 			size += 1 + len(rows)
 		}
+		whole = whole && size <= maxSpans
 		for size > maxSpans && most > 1 {
 			if most == maxRanges {
 				most = 1
@@ -158,7 +195,7 @@ func combineKeys(a, b keySet, combine func(a, b spans) spans) keySet {
 		case j+1 < len(b):
 			j++
 		default:
-			return out.widen(size)
+			return out.widen(size), whole
 		}
 	}
 }
@@ -281,6 +318,24 @@ func (s spans) union(t spans) spans {
 	return out
 }
 
+// isRanges reports whether ranges has no keys that are not in s.
+func (s keySet) isRanges() bool {
+	for i, g := range s {
+		if _, single := s.single(i); !single && len(g.rows) > 0 && !g.rows.all() {
+			return false
+		}
+	}
+	return true
+}
+
+// single returns the only partition in span i, if there is only one.
+func (s keySet) single(i int) (partition string, ok bool) {
+	if i+1 == len(s) {
+		return "", false
+	}
+	return singleText(s[i].from, s[i+1].from)
+}
+
 // ranges returns s as ranges of keys. A span of several partitions that has rows
 // becomes a range with all rows.
 func (s keySet) ranges() []Range {
@@ -297,7 +352,7 @@ func (s keySet) ranges() []Range {
 		if i+1 < len(s) {
 			end = s[i+1].from
 		}
-		partition, single := singleText(g.from, end)
+		partition, single := s.single(i)
 		switch {
 		case len(g.rows) == 0:
 		case !single:
@@ -308,7 +363,7 @@ func (s keySet) ranges() []Range {
 			}
 		}
 	}
-	return coalesce(out)
+	return out
 }
 
 // singleText returns the text between from and to if there is only one.

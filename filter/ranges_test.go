@@ -246,7 +246,7 @@ func TestWidenRandom(t *testing.T) {
 	r := newRand(seed(t))
 	for range 2000 {
 		e := newExpr(randomNode(r, 3, true), false)
-		set := keysOf(e.compiled().program.Root())
+		set, _ := keysOf(e.compiled().program.Root())
 		halved := set.halve()
 		rows := slices.Clone(set)
 		n := 1 + r.IntN(3)

@@ -5,32 +5,32 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// residualOf returns the condition for rows whose keys are in ranges: p without
-// the comparisons of keys that are true for all of these keys. It returns p itself
+// narrow returns the ranges of the keys for which p can be true, and the condition for rows whose keys are
+// in them: p without the comparisons of keys that are true for all of these keys. The condition is p itself
 // if all comparisons are needed, and nil if none is.
-func residualOf(p *predicate.Program, ranges []Range) *predicate.Program {
-	root := p.Root()
-	kids := []*predicate.Node{root}
-	if root.Kind == predicate.And {
-		kids = root.Kids
+func narrow(p *predicate.Program) (ranges []Range, residual *predicate.Program) {
+	kids := []*predicate.Node{p.Root()}
+	if p.Root().Kind == predicate.And {
+		kids = p.Root().Kids
 	}
+	ranges, exact := rangesOf(kids)
 	var left []*predicate.Node
 	for _, k := range kids {
-		if k.Kind == predicate.True || k.Kind == predicate.Compare && trueIn(k, ranges) {
+		if exact && onlyKeys(k) || k.Kind == predicate.True || k.Kind == predicate.Compare && trueIn(k, ranges) {
 			continue
 		}
 		left = append(left, k)
 	}
 	switch len(left) {
 	case len(kids):
-		return p
+		return ranges, p
 	case 0:
-		return nil
+		return ranges, nil
 	}
 	for i, k := range left {
 		left[i] = k.Clone()
 	}
-	return predicate.Compile(predicate.NewAnd(left...))
+	return ranges, predicate.Compile(predicate.NewAnd(left...))
 }
 
 // trueIn reports whether n compares a key and is true for every key in ranges.

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,15 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/race"
 )
+
+// many returns a filter of n keys of a partition.
+func many(n int) string {
+	var rows []string
+	for i := range n {
+		rows = append(rows, fmt.Sprintf("RowKey eq '%d'", i))
+	}
+	return "PartitionKey eq 'p' and (" + strings.Join(rows, " or ") + ")"
+}
 
 func TestResidual(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
@@ -22,7 +32,15 @@ func TestResidual(t *testing.T) {
 		{"PartitionKey ge 'a' and RowKey ge '1'", "RowKey ge '1'"},
 		{"RowKey eq '1'", "RowKey eq '1'"},
 		{"PartitionKey ne 'a'", ""},
-		{"PartitionKey eq 'a' or PartitionKey eq 'b'", "PartitionKey eq 'a' or PartitionKey eq 'b'"},
+		{"PartitionKey eq 'a' or PartitionKey eq 'b'", ""},
+		{"(PartitionKey eq 'a' and RowKey eq '1') or (PartitionKey eq 'b' and RowKey eq '2')", ""},
+		{"PartitionKey eq 'a' and (RowKey eq '1' or RowKey eq '2') and N gt 5", "N gt 5"},
+		{"N gt 5 and (PartitionKey eq 'a' or PartitionKey eq 'b') and (RowKey lt '1' or RowKey gt '2')", "N gt 5"},
+		{"(PartitionKey eq 'a' or N gt 5) and RowKey eq '1'", "(PartitionKey eq 'a' or N gt 5) and RowKey eq '1'"},
+		{"(PartitionKey eq 'a' or RowKey eq '1') and PartitionKey le 'b'", "PartitionKey eq 'a' or RowKey eq '1'"},
+		{"(PartitionKey eq 'a' and N gt 5) or PartitionKey eq 'b'", "(PartitionKey eq 'a' and N gt 5) or PartitionKey eq 'b'"},
+		{many(maxRanges), ""},
+		{many(maxRanges + 1), strings.TrimPrefix(many(maxRanges+1), "PartitionKey eq 'p' and ")},
 		{"N gt 5", "N gt 5"},
 	} {
 		want := ""
@@ -34,7 +52,7 @@ func TestResidual(t *testing.T) {
 			got = p.Root().String()
 		}
 		if got != want {
-			t.Errorf("Residual of %s: got %q, want %q", c.text, got, want)
+			t.Errorf("Residual of %.200s: got %.200q, want %.200q", c.text, got, want)
 		}
 	}
 	if p := (*Expr)(nil).condition(); p != nil {
