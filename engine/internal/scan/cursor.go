@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/emptyrange"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -150,11 +151,6 @@ const (
 	// rows of three overlapping runs need 15 % more CPU (bench, BenchmarkShortQuery): a
 	// window is found first, and at the limit all sources seek the key to resume from.
 	shortLimit = 256
-	// A query with a filter of values and a limit of at most fewLimit begins with a walk of firstWalk entities and
-	// two for each of the limit. If they suffice, it needs a half to a third of the CPU time of selecting from a whole
-	// group. If none matches, one of a partition of 1,000 entities needs a tenth more, and in four runs a fifth.
-	fewLimit  = 10
-	firstWalk = 6
 )
 
 // New returns a cursor for q, which store.CheckQuery has accepted.
@@ -169,15 +165,13 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	var prune *predicate.Program
 	if p := predicate.Residual(q.Filter); p != nil {
 		c.matcher, prune = predicate.NewMatcher(p), p.ForBounds()
+		c.win.sel = sstable.NewSelector(p)
 	}
 	c.project.init(q.Select)
 	c.open(prune)
 	c.long, c.gathers = minWalk, 1
-	switch {
-	case len(c.win.files) == 0 || c.matcher == nil && q.Limit > 0 && q.Limit <= shortLimit:
+	if len(c.win.files) == 0 || c.matcher == nil && q.Limit > 0 && q.Limit <= shortLimit {
 		c.long = unlimited
-	case c.matcher != nil && q.Limit > 0 && q.Limit <= fewLimit:
-		c.walk = firstWalk + 2*q.Limit
 	}
 	return c
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/internal/predicate"
-	"github.com/tablerock-db/tablerock/sstable"
 )
 
 // openWindow finds the next window. It skips it, opens it or begins a walk. byRows is that of
@@ -16,9 +14,6 @@ func (c *Cursor) openWindow(byRows bool) {
 		return
 	}
 	w := &c.win
-	if c.matcher != nil && w.sel == nil {
-		w.sel = sstable.NewSelector(predicate.Residual(c.q.Filter))
-	}
 	r := c.rest[0]
 	if !c.empty.Empty() {
 		if r = c.skipEmpty(r); bytes.Compare(r.lower, r.upper) >= 0 {
