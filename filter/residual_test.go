@@ -11,15 +11,21 @@ import (
 )
 
 // many returns a filter of n keys of a partition.
-func many(n int) string {
-	var rows []string
+func many(n int) string { return "PartitionKey eq 'p' and " + anyOf(n, "RowKey eq '%d'") }
+
+// anyOf joins n comparisons, each with its number, by or.
+func anyOf(n int, format string) string {
+	var list []string
 	for i := range n {
-		rows = append(rows, fmt.Sprintf("RowKey eq '%d'", i))
+		list = append(list, fmt.Sprintf(format, i))
 	}
-	return "PartitionKey eq 'p' and (" + strings.Join(rows, " or ") + ")"
+	return "(" + strings.Join(list, " or ") + ")"
 }
 
 func TestResidual(t *testing.T) {
+	// More spans of rows than a keySet has: the ranges of each partition become one.
+	product := anyOf(100, "PartitionKey eq '%d'") + " and " + anyOf(200, "RowKey eq '%03d'")
+	gap := anyOf(100, "PartitionKey eq '%d'") + " and (RowKey lt '100' or RowKey gt '150') and " + anyOf(250, "RowKey eq '%03d' and N eq 1")
 	for _, c := range []struct{ text, want string }{
 		{"PartitionKey eq 'a'", ""},
 		{"PartitionKey ge 'a' and PartitionKey lt 'b'", ""},
@@ -41,6 +47,8 @@ func TestResidual(t *testing.T) {
 		{"(PartitionKey eq 'a' and N gt 5) or PartitionKey eq 'b'", "(PartitionKey eq 'a' and N gt 5) or PartitionKey eq 'b'"},
 		{many(maxRanges), ""},
 		{many(maxRanges + 1), strings.TrimPrefix(many(maxRanges+1), "PartitionKey eq 'p' and ")},
+		{product, product},
+		{gap, gap},
 		{"N gt 5", "N gt 5"},
 	} {
 		want := ""
