@@ -55,11 +55,11 @@ func Create(ctx context.Context, name string) (*File, error) {
 	}
 	target, err := targetOf(name)
 	if err != nil {
-		return nil, errorOf(name, err)
+		return nil, ErrorOf(name, err)
 	}
 	partial := partialOf(target)
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, errorOf(name, err)
+		return nil, ErrorOf(name, err)
 	}
 	mode := fs.FileMode(0o644)
 	if info != nil {
@@ -69,7 +69,7 @@ func Create(ctx context.Context, name string) (*File, error) {
 	// instead of being overwritten or followed.
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return nil, errorOf(name, err)
+		return nil, ErrorOf(name, err)
 	}
 	return &File{file: f, name: name, target: target, temp: true, steps: systemSteps}, nil
 }
@@ -118,9 +118,9 @@ func targetOf(name string) (string, error) {
 	return filepath.EvalSymlinks(name)
 }
 
-// errorOf returns err as an error of the file called name instead of the temporary file,
+// ErrorOf returns err as an error of the file called name instead of the temporary file,
 // which the user does not know.
-func errorOf(name string, err error) error {
+func ErrorOf(name string, err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
@@ -136,7 +136,7 @@ func errorOf(name string, err error) error {
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	if err != nil {
-		err = errorOf(f.name, err)
+		err = ErrorOf(f.name, err)
 	}
 	return n, err
 }
@@ -159,7 +159,7 @@ func (f *File) own() bool {
 func (f *File) Close(err error) error {
 	if f.temp && err == nil {
 		if serr := f.steps.sync(f.file); serr != nil {
-			err = errorOf(f.name, serr)
+			err = ErrorOf(f.name, serr)
 		}
 	}
 	own := f.temp && f.own()
@@ -167,7 +167,7 @@ func (f *File) Close(err error) error {
 		err = fmt.Errorf("write %s: another process has begun to write it", f.name)
 	}
 	if cerr := f.file.Close(); cerr != nil {
-		err = errors.Join(err, errorOf(f.name, cerr))
+		err = errors.Join(err, ErrorOf(f.name, cerr))
 	}
 	switch {
 	case !own:
@@ -176,10 +176,10 @@ func (f *File) Close(err error) error {
 		return errors.Join(err, os.Remove(f.file.Name()))
 	}
 	if err := f.steps.rename(f.file.Name(), f.target); err != nil {
-		return errorOf(f.name, errors.Join(err, os.Remove(f.file.Name())))
+		return ErrorOf(f.name, errors.Join(err, os.Remove(f.file.Name())))
 	}
 	if err := f.steps.syncDir(filepath.Dir(f.target)); err != nil {
-		return errorOf(f.name, err)
+		return ErrorOf(f.name, err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/atomicfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/internal/explorer"
 )
@@ -66,18 +67,9 @@ func writeReady(name string, e *endpoint, first account) error {
 	return nil
 }
 
-// ofReady returns err as an error of the ready file called name in place of its temporary file, which
-// the user does not know.
+// ofReady returns err as an error of the ready file called name in place of its temporary file.
 func ofReady(name string, err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		err = path.Err
-	case errors.As(err, &link):
-		err = link.Err
-	}
-	return fmt.Errorf("--ready-file: write %s: %w", name, err)
+	return fmt.Errorf("--ready-file: %w", atomicfile.ErrorOf(name, err))
 }
 
 // checkReady checks that the directory of the ready file exists, or is that of the data, which
