@@ -56,8 +56,8 @@ func (l limits) each(ctx context.Context, enough func() bool, job func(ctx conte
 	}
 }
 
-// least has the least values of flags that are numbers or times, by name. 0 is no limit where the
-// help says so, and the default of the fewest where it does not.
+// least has the least values of flags that are numbers or times, by name. Where it is 0, 0 means no limit, all, or the
+// default.
 var least = map[string]int64{
 	"all": 0, "batches": 1, "budget": 0, "choices": 0, "cycles": 1, "depth": 0, "duration": 0, "entities": 1, "interval": 1, "longest": 1,
 	"point": 0, "states": 0, "steps": 0, "stride": 1, "trials": 1, "workers": 1,

@@ -22,7 +22,7 @@ var (
 	errOldSchema = &wire.Reason{Text: "the tables are of an older version; upgrade them with: tablerock backend init URL", Err: store.ErrNotDatabase}
 )
 
-// damaged returns the reason to refuse a database whose table has not the row that Init makes.
+// damaged returns the reason to refuse a database whose table does not have the row that Init makes.
 func damaged(table string) error {
 	return &wire.Reason{Text: table + " does not have its one row: the database is damaged, or the restore of a dump did not end; " +
 		"restore the whole database again", Err: store.ErrNotDatabase}

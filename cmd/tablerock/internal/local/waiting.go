@@ -11,14 +11,14 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// patience is how long a request waits for an answer before a command says so: a server that is
+// noteAfter is how long a request waits for an answer before a command says so: a server that is
 // stopped accepts connections, and answers when it continues. The command goes on waiting.
-const patience = 3 * time.Second
+const noteAfter = 3 * time.Second
 
 // Note prints a line for the user of a command.
 type Note func(format string, args ...any)
 
-// waiting says that a command waits for a server, once in patience for all of its connections.
+// waiting says that a command waits for a server, once in noteAfter for all of its connections.
 type waiting struct {
 	dir  string
 	note Note
@@ -32,7 +32,7 @@ func (w *waiting) say() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if now.Sub(w.last) < patience {
+	if now.Sub(w.last) < noteAfter {
 		return
 	}
 	w.last = now
@@ -40,7 +40,7 @@ func (w *waiting) say() {
 	if holder := holder(w.dir); holder != "" {
 		of = " (" + holder + ")"
 	}
-	w.note("waiting for the server that has %s%s, which has not answered for %v", w.dir, of, patience)
+	w.note("waiting for the server that has %s%s, which has not answered for %v", w.dir, of, noteAfter)
 }
 
 // holder returns the process that has a database in the data directory dir, "" if it is not known.
@@ -69,9 +69,9 @@ type noted struct {
 func (c *noted) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	if c.timer == nil {
-		c.timer = time.AfterFunc(patience, c.of.say)
+		c.timer = time.AfterFunc(noteAfter, c.of.say)
 	} else {
-		c.timer.Reset(patience)
+		c.timer.Reset(noteAfter)
 	}
 	c.mu.Unlock()
 	return c.Conn.Write(p)

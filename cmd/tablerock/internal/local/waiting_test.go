@@ -79,10 +79,10 @@ func TestWaiting(t *testing.T) {
 		conns   int
 		want    int
 	}{
-		"at once":                {[]time.Duration{0, patience - 1, 0}, 1, 0},
-		"late":                   {[]time.Duration{0, patience + 1, 0}, 1, 1},
-		"late twice":             {[]time.Duration{2 * patience, 2 * patience}, 1, 2},
-		"late of several":        {[]time.Duration{patience + 1}, 3, 1},
+		"at once":                {[]time.Duration{0, noteAfter - 1, 0}, 1, 0},
+		"late":                   {[]time.Duration{0, noteAfter + 1, 0}, 1, 1},
+		"late twice":             {[]time.Duration{2 * noteAfter, 2 * noteAfter}, 1, 2},
+		"late of several":        {[]time.Duration{noteAfter + 1}, 3, 1},
 		"no request, long after": {nil, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
